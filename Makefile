@@ -1,0 +1,48 @@
+# Everything a newcomer or CI runs. `make` prints this help.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.needlefish-installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo check format test spark bench docs clean
+
+help: ## print this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make the virtual environment and install everything, pinned
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "needlefish needs Python 3.11 or later: set PYTHON=/path/to/python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: setup ## build a table with Spark, read it back, look at what it cost
+	$(BIN)/needlefish demo
+
+check: setup ## ruff, mypy, the rooms' layers, spec against code
+	$(BIN)/ruff check src tests tools benchmarks
+	$(BIN)/ruff format --check src tests tools benchmarks
+	$(BIN)/mypy
+	$(BIN)/python tools/layers.py
+	$(BIN)/python -m pytest -q tests/spec tests/tools
+
+format: setup ## let ruff write the code's shape
+	$(BIN)/ruff check --fix src tests tools benchmarks
+	$(BIN)/ruff format src tests tools benchmarks
+
+test: setup ## all tests, with a real Spark and a real S3 protocol
+	$(BIN)/python -m pytest -q
+
+spark: setup ## the tests that need Spark, alone
+	$(BIN)/python -m pytest -q tests/spark tests/interop
+
+bench: setup ## measure, beside the peers, in one run; results go to benchmarks/results
+	$(BIN)/python -m benchmarks
+
+docs: setup ## check that every link between the documents leads somewhere
+	$(BIN)/python tools/links.py
+
+clean: ## remove what make made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
