@@ -1,0 +1,77 @@
+"""Log entries and the state they fold into."""
+
+from dataclasses import dataclass, field
+from typing import Literal, NewType
+
+from needlefish.model.definition import TableDefinition
+
+RunId = NewType("RunId", str)
+Version = NewType("Version", int)
+
+# What this code writes and the newest it can read. Do not renumber.
+FORMAT = 1
+
+# Do not rename: these are in every log.
+Action = Literal["create", "append", "merge", "rebuild", "evolve", "adopt"]
+RunKind = Literal["files", "column_stats", "bloom_filters"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRef:
+    """A run that a version consists of, with all that a reader needs to read just its header or one block."""
+
+    id: RunId
+    kind: str
+    bytes: int
+    header_bytes: int
+    header_checksum: str
+    records: int
+    # The newest version whose records are in the run, which decides who wins. Absent in the entry that brings them, since
+    # its number is known only once it is written; a merged run names the newest of what it was merged from.
+    version: int | None = None
+    # Of what follows the blocks, which only other readers of Arrow files look at; absent means that nobody knows.
+    footer_checksum: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums over the table, or over one commit."""
+
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+
+    def plus(self, other: "Totals") -> "Totals":
+        return Totals(rows=self.rows + other.rows, files=self.files + other.files, bytes=self.bytes + other.bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """One version. `token` is drawn by the writer, so that it knows its own entry after a lost response."""
+
+    format: int
+    version: int
+    token: str
+    timestamp_ms: int
+    action: str
+    writer: str
+    definition: TableDefinition | None = None
+    runs_added: tuple[RunRef, ...] = ()
+    runs_removed: tuple[RunId, ...] = ()
+    added: Totals = field(default_factory=Totals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """All entries up to `version`, folded. Its size follows the number of live runs, not the number of files."""
+
+    format: int
+    version: int
+    timestamp_ms: int
+    definition: TableDefinition
+    runs: tuple[RunRef, ...] = ()
+    totals: Totals = field(default_factory=Totals)
+
+    def runs_of(self, kind: RunKind) -> tuple[RunRef, ...]:
+        """Newest first, which is the order in which they win."""
+        return tuple(sorted((run for run in self.runs if run.kind == kind), key=lambda run: -(run.version or 0)))

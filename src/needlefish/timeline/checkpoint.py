@@ -1,0 +1,46 @@
+"""Checkpoints: folded states beside the log, so that opening reads a handful of objects however long the log is.
+
+They are copies, never the truth: a missing or damaged one costs requests, and writing one may fail without harm.
+"""
+
+from needlefish.errors import CorruptError, NeedlefishError, NotFoundError
+from needlefish.format.log_entry import CHECKPOINT_PREFIX, LATEST_PATH, checkpoint_path, checkpoint_version, decode_state, encode_state
+from needlefish.model.log import TableState
+from needlefish.store import Store
+
+
+def read_latest(store: Store) -> TableState | None:
+    """The hint that every commit leaves: one request, and seldom more than a few versions old."""
+    return _read(store, LATEST_PATH)
+
+
+def read_before(store: Store, version: int | None, after: int | None = None) -> TableState | None:
+    """The newest readable checkpoint at or before `version` (None: of all); found by listing, so slower than the hint."""
+    beyond = None if after is None else checkpoint_path(after)
+    numbers = (checkpoint_version(found.path) for found in store.list(CHECKPOINT_PREFIX, beyond))
+    usable = sorted((n for n in numbers if n is not None and (version is None or n <= version)), reverse=True)
+    states = ((number, _read(store, checkpoint_path(number))) for number in usable)
+    return next((state for number, state in states if state is not None and state.version == number), None)
+
+
+def _read(store: Store, path: str) -> TableState | None:
+    try:
+        return decode_state(store.get(path), path)
+    except (NotFoundError, CorruptError):
+        # The log holds the same facts; `verify` is where damage is reported.
+        return None
+
+
+def write_checkpoints(store: Store, state: TableState) -> None:
+    """After a commit. A crash before or between the two puts leaves the next opener more entries to read.
+
+    Writers race here and an older state may overwrite a newer hint: it lags by as many versions as writers raced.
+    """
+    data = encode_state(state)
+    try:
+        if state.version % state.definition.properties.checkpoint_interval == 0:
+            store.put(checkpoint_path(state.version), data)
+        store.put(LATEST_PATH, data)
+    except NeedlefishError:
+        # The commit stands already, so nothing may be raised here; the next one writes the hint again.
+        return
