@@ -1,0 +1,168 @@
+"""Rebuilding runs of one kind from footers and data: what tasks do to each file, and the commit that replaces the runs."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import get_args
+
+import msgspec
+import pyarrow as pa
+
+from needlefish.config import StoreConfig
+from needlefish.errors import ConflictError, CorruptError, InvalidError, NotFoundError
+from needlefish.format.files_record import encode_files
+from needlefish.format.metadata_key import file_key
+from needlefish.format.run import IS_DELETED
+from needlefish.index.build import put_run
+from needlefish.index.run_reader import RunReader
+from needlefish.model.chunkset import ChunksetInfo
+from needlefish.model.definition import TableDefinition
+from needlefish.model.entries import ChunksetEntries
+from needlefish.model.log import RunKind, RunRef, TableState, Totals
+from needlefish.runtime import SYSTEM, Runtime
+from needlefish.services.recover import FileClue
+from needlefish.services.recovered_info import recovered_info
+from needlefish.services.shares import EntryRuns, Share, share_row
+from needlefish.store import Store, open_store
+from needlefish.table.as_written import as_written
+from needlefish.table.chunkset_entries import FilterCollector, FooterStats
+from needlefish.table.chunkset_reader import open_chunkset
+from needlefish.table.commit import totals_of
+from needlefish.table.row_stats import RowStats, primitive_fields
+from needlefish.timeline import Log, Proposal
+from needlefish.version import WRITER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildResult:
+    """What a rebuild did. `lost` names what could not be recovered, and why; nothing else is missing."""
+
+    version: int
+    kind: str
+    files: int
+    runs_added: int
+    runs_removed: int
+    lost: tuple[str, ...]
+    seconds: float
+
+
+def kind_from(given: str) -> RunKind:
+    """A kind of run that can be rebuilt."""
+    kinds: tuple[RunKind, ...] = get_args(RunKind)
+    for kind in kinds:
+        if given == kind:
+            return kind
+    raise InvalidError(f"kind is {given!r}; runs that can be rebuilt are {', '.join(kinds)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuildTask:
+    """A callable over batches of clues that any process can run. Memory holds one granule, and the filters of one run."""
+
+    kind: RunKind
+    definition: TableDefinition
+    store: StoreConfig
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        store = open_store(self.store)
+        infos: list[ChunksetInfo] = []
+        lost: list[str] = []
+        runs = EntryRuns(store, SYSTEM)
+        for clue in (msgspec.msgpack.decode(item, type=FileClue) for rows in batches for item in rows["item"].to_pylist()):
+            try:
+                entry = rebuilt(self.kind, store, self.definition, clue)
+                infos.append(entry.info)
+                runs.add(entry)
+            except (CorruptError, NotFoundError, InvalidError) as error:
+                lost.append(_lost_words(clue, error))
+                # An info whose file is damaged stays: a scan must say so rather than leave the rows out.
+                infos += [clue.info] if clue.info is not None and self.kind == "files" else []
+        yield share_row(Share(infos=tuple(infos), runs=runs.finish(), lost=tuple(lost)))
+
+
+def _lost_words(clue: FileClue, error: Exception) -> str:
+    name = clue.info.path if clue.info else f"{clue.file_name} of partition {clue.partition}"
+    return f"{name}: the file is missing" if isinstance(error, NotFoundError) else str(error)
+
+
+def rebuilt(kind: RunKind, store: Store, definition: TableDefinition, clue: FileClue) -> ChunksetEntries:
+    """One file's entries of one kind, from the file itself."""
+    if kind == "files":
+        return ChunksetEntries(info=recovered_info(store, definition, clue), column_stats=(), bloom_filters=())
+    assert clue.info is not None, "only the files themselves are rebuilt without their infos"
+    written = as_written(definition, clue.info)
+    chunkset = open_chunkset(store, written, clue.info)
+    collector: FilterCollector | FooterStats | _AllRows = FilterCollector(written)
+    if kind == "column_stats":
+        # Our own footers are believed, other writers' are not.
+        collector = FooterStats(written) if clue.info.adopted is None else _AllRows(written)
+    for number in range(chunkset.metadata.num_row_groups) if collector.fields else ():
+        collector.add(chunkset.read([number], collector.fields))
+    if isinstance(collector, FilterCollector):
+        return ChunksetEntries(info=clue.info, column_stats=(), bloom_filters=collector.bloom_filters())
+    return ChunksetEntries(info=clue.info, column_stats=collector.column_stats(chunkset.metadata), bloom_filters=())
+
+
+class _AllRows(RowStats):
+    """Statistics of every column from its rows."""
+
+    def __init__(self, written: TableDefinition) -> None:
+        self.fields = primitive_fields(written.schema)
+        super().__init__(self.fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """The state after a rebuild, and the runs that came and went."""
+
+    state: TableState
+    added: tuple[RunRef, ...] = ()
+    removed: tuple[RunRef, ...] = ()
+
+
+def commit_rebuild(store: Store, base: TableState, kind: RunKind, share: Share, *, whole: bool, runtime: Runtime = SYSTEM) -> Rebuilt:
+    """Puts the new runs in the place of those that were live at `base`.
+
+    Runs that others committed meanwhile stay. Without `whole` nothing goes: the new records win by being newer.
+    """
+    added = share.runs
+    if kind == "files" and share.infos:
+        added = (put_run(store, kind, encode_files(share.infos), runtime),)
+    replaced = {run.id for run in base.runs_of(kind)} if whole else set()
+    if not added and not replaced:
+        return Rebuilt(state=base)
+    correction = _correction(base, share.infos) if whole and kind == "files" else Totals()
+    removed: tuple[RunRef, ...] = ()
+
+    def propose(state: TableState | None) -> Proposal:
+        nonlocal removed
+        assert state is not None, "the log of an open table never becomes empty"
+        if kind == "files":
+            _check_still_live(store, base, state, share.infos)
+        removed = tuple(run for run in state.runs if run.id in replaced)
+        return Proposal(action="rebuild", runs_added=added, runs_removed=tuple(run.id for run in removed), added=correction)
+
+    after = Log(store, WRITER, runtime).append(base, propose)
+    return Rebuilt(state=after, added=added, removed=removed)
+
+
+def _correction(base: TableState, infos: Sequence[ChunksetInfo]) -> Totals:
+    """What the table's sums were off by: nothing, unless files are gone for good."""
+    now, before = totals_of(infos), base.totals
+    return Totals(rows=now.rows - before.rows, files=now.files - before.files, bytes=now.bytes - before.bytes)
+
+
+def _check_still_live(store: Store, base: TableState, state: TableState, infos: Sequence[ChunksetInfo]) -> None:
+    """A file that somebody removed while the rebuild ran must not come back as the newer record."""
+    known = {run.id for run in base.runs}
+    keys = [file_key(info.partition, info.file_name) for info in infos]
+    for run in state.runs_of("files"):
+        if run.id not in known and any(any(batch[IS_DELETED].to_pylist()) for batch in RunReader(run).get(store, keys)):
+            raise ConflictError(f"{store.uri}: files were removed between version {base.version} and {state.version}; rebuild again")
+
+
+def without_gaps(share: Share, base: TableState, *, whole: bool) -> Share:
+    """The share with a word on files that the log counts and no run names."""
+    missing = base.totals.files - len(share.infos)
+    if not whole or missing <= 0:
+        return share
+    return replace(share, lost=(*share.lost, f"{missing} of {base.totals.files} files are named by no readable run"))

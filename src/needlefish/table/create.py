@@ -1,0 +1,105 @@
+"""Creating a table: everything that can be wrong is found before the first entry is put."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+
+from needlefish.errors import AlreadyExistsError, InvalidError
+from needlefish.model.definition import Properties, TableDefinition
+from needlefish.model.log import TableState
+from needlefish.model.schema import Schema
+from needlefish.model.types import is_nested
+from needlefish.runtime import SYSTEM, Runtime
+from needlefish.store import Store
+from needlefish.table.partition import computed_columns, parse_partition_by
+from needlefish.timeline import Log, Proposal
+from needlefish.version import WRITER
+
+_COMPRESSIONS = ("zstd", "lz4", "snappy", "gzip", "brotli", "none")
+
+
+def define_table(
+    schema: Schema,
+    key: str | Sequence[str],
+    partition_by: str | Sequence[str],
+    properties: Mapping[str, object],
+    runtime: Runtime = SYSTEM,
+    *,
+    bloom_columns: str | Sequence[str] = (),
+) -> TableDefinition:
+    """A checked definition."""
+    key_ids = _key_ids(schema, _listed(key, "key", "'id'"))
+    required = tuple(replace(found, nullable=found.nullable and found.id not in key_ids) for found in schema.fields)
+    schema = replace(schema, fields=required)
+    definition = TableDefinition(
+        table_id=runtime.new_id(),
+        schemas=(schema,),
+        key=key_ids,
+        partition_by=parse_partition_by(_listed(partition_by, "partition_by", "'day(ts)'"), schema),
+        bloom_columns=_bloom_ids(schema, _listed(bloom_columns, "bloom_columns", "'user_id'"), key_ids),
+        properties=_properties(properties),
+    )
+    for column in computed_columns(definition):
+        column.check()
+    return definition
+
+
+def _listed(given: str | Sequence[str], argument: str, example: str) -> list[str]:
+    """One text stands for a list of one."""
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        raise InvalidError(f"{argument} is {given!r}; give a text or a list of texts, such as {example}")
+    return list(texts)
+
+
+def _bloom_ids(schema: Schema, names: Sequence[str], key_ids: tuple[int, ...]) -> tuple[int, ...]:
+    """A key of one column has a filter already; declaring it again would store it twice."""
+    found = [schema.field(name, "bloom_columns") for name in names]
+    for column in found:
+        if is_nested(column.arrow_type) or column.type == "boolean":
+            raise InvalidError(
+                f"bloom_columns names column {column.name!r} of type {column.type}; such values have no filter: leave it out"
+            )
+    return tuple(dict.fromkeys(column.id for column in found if (column.id,) != key_ids))
+
+
+def _key_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
+    if not names:
+        raise InvalidError("key is empty; name the column or columns that identify a row")
+    found = [schema.field(name, "key") for name in names]
+    for column in found:
+        if is_nested(column.arrow_type):
+            raise InvalidError(
+                f"key names column {column.name!r} of type {column.type}; nested columns cannot identify a row: choose others"
+            )
+    if len({column.id for column in found}) < len(found):
+        raise InvalidError(f"key names a column twice: {', '.join(names)}; name each once")
+    return tuple(column.id for column in found)
+
+
+def _properties(given: Mapping[str, object]) -> Properties:
+    if not isinstance(given, Mapping):
+        raise InvalidError(f"properties is {given!r}; give a mapping, such as {{'granule_rows': 8192}}")
+    known = {found.name: found.default for found in fields(Properties)}
+    for name, value in given.items():
+        if name not in known:
+            raise InvalidError(f"properties has {name!r}, which no table has; the names are {', '.join(known)}")
+        if type(value) is not type(known[name]) or (isinstance(value, int | float) and not isinstance(value, bool) and value <= 0):
+            raise InvalidError(f"properties[{name!r}] is {value!r}; give a value above zero of the kind of the default {known[name]!r}")
+    found = Properties(**given)  # type: ignore[arg-type]
+    if found.compression not in _COMPRESSIONS:
+        raise InvalidError(f"properties['compression'] is {found.compression!r}; choose one of {', '.join(_COMPRESSIONS)}")
+    for name in ("granule_bloom_probability", "file_bloom_probability"):
+        if not getattr(found, name) < 1:
+            raise InvalidError(f"properties[{name!r}] is {getattr(found, name)}; give a rate below 1, such as {known[name]}")
+    return found
+
+
+def create_table(store: Store, definition: TableDefinition, runtime: Runtime = SYSTEM) -> TableState:
+    """Puts version 0. Of several creators at once exactly one succeeds."""
+
+    def propose(state: TableState | None) -> Proposal:
+        if state is not None:
+            raise AlreadyExistsError(f"{store.uri} holds a table already (version {state.version}); open it, or choose another address")
+        return Proposal(action="create", definition=definition)
+
+    return Log(store, WRITER, runtime).append(None, propose)

@@ -1,0 +1,113 @@
+"""The last step: granules that may hold a wanted value are read, and rows are compared exactly.
+
+Inside a candidate file its own footer decides: row-group statistics first, then the row groups' Bloom filters where more
+than one row group is left, since a filter costs a request as well.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from needlefish.filters.hash import hash_array
+from needlefish.format.key_order import encode_value
+from needlefish.index.parquet_bloom import chunks_of, read_filter
+from needlefish.model.schema import Field
+from needlefish.store import Store
+from needlefish.table.chunkset_reader import OpenChunkset, open_chunkset
+from needlefish.table.file_columns import FileColumns
+from needlefish.table.find.exact import number_rows
+from needlefish.table.find.fitting import fitting
+from needlefish.table.find.ranges import Extent, stretch
+from needlefish.table.find.search import Candidate
+from needlefish.table.find.wanted import Wanted
+from needlefish.table.snapshot import Snapshot
+
+# The position of a row in its chunkset.
+ROW = "_needlefish_row"
+
+# A filter that is wrong once in a hundred times passes nearly always when it is asked for this many values.
+_MOST_PROBED = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """What one candidate held: rows of the asked columns, with their positions in the file."""
+
+    rows: pa.Table
+    rows_read: int
+    granules_read: int
+    granules_pruned: int
+    false_granules: int
+
+
+def match_rows(snapshot: Snapshot, candidate: Candidate, columns: Sequence[Field]) -> Match:
+    """Reads what the candidate's own footer cannot rule out."""
+    granules: list[tuple[int, Wanted]] = []
+    if not _is_younger(snapshot, candidate):
+        chunkset = open_chunkset(snapshot.store, snapshot.state.definition, candidate.info)
+        granules = _admitted(snapshot.store, chunkset, candidate.wanted)
+    fields = list(dict.fromkeys([*candidate.wanted.fields, *columns]))
+    parts = [_exact(_with_positions(chunkset, number, fields), wanted) for number, wanted in granules]
+    names = [ROW, *(field.name for field in columns)]
+    empty = pa.schema([(ROW, pa.int64()), *(field.to_arrow() for field in columns)])
+    return Match(
+        rows=pa.concat_tables([part.select(names) for part in parts]) if parts else empty.empty_table(),
+        rows_read=sum(candidate.info.granules[number].rows for number, _ in granules),
+        granules_read=len(granules),
+        granules_pruned=len(candidate.info.granules) - len(granules),
+        false_granules=sum(part.num_rows == 0 for part in parts),
+    )
+
+
+def _is_younger(snapshot: Snapshot, candidate: Candidate) -> bool:
+    """Whether a wanted column was added after the file was written: it is null in every row, and null equals nothing."""
+    columns = FileColumns(definition=snapshot.state.definition, info=candidate.info)
+    return any(columns.stored(field) is None and columns.constant(field) is None for field in candidate.wanted.fields)
+
+
+def _with_positions(chunkset: OpenChunkset, number: int, fields: Sequence[Field]) -> pa.Table:
+    rows = chunkset.read([number], fields)
+    start = sum(granule.rows for granule in chunkset.info.granules[:number])
+    return rows.append_column(ROW, pa.array(np.arange(start, start + rows.num_rows)))
+
+
+def _exact(rows: pa.Table, wanted: Wanted) -> pa.Table:
+    _, numbers = number_rows(wanted.arrays, [rows[field.name] for field in wanted.fields])
+    return rows.filter(pa.array(numbers >= 0))
+
+
+def _admitted(store: Store, chunkset: OpenChunkset, wanted: Wanted) -> list[tuple[int, Wanted]]:
+    """The granules to read, each with the values that its range leaves possible."""
+    parts = ((number, _in_range(chunkset, number, wanted)) for number in range(len(chunkset.info.granules)))
+    left = [(number, part) for number, part in parts if len(part)]
+    # An adopted file's writer may have chosen another physical type, under which values hash differently.
+    if len(left) <= 1 or chunkset.info.adopted is not None:
+        return left
+    return [(number, part) for number, part in left if len(part) > _MOST_PROBED or _may_by_filter(store, chunkset, number, part)]
+
+
+def _in_range(chunkset: OpenChunkset, number: int, wanted: Wanted) -> Wanted:
+    """The values that the leading column's range in the granule leaves room for."""
+    field = wanted.fields[0]
+    stored = chunkset.columns.stored(field)
+    if stored is None or stored.name not in chunkset.places or chunkset.columns.constant(field) is not None:
+        return wanted
+    group = chunkset.metadata.row_group(number)
+    statistics = group.column(chunkset.places[stored.name]).statistics
+    if statistics is None or not statistics.has_min_max or pa.types.is_floating(stored.arrow_type):
+        return wanted
+    extent = Extent(encode_value(statistics.min, stored.arrow_type), encode_value(statistics.max, stored.arrow_type))
+    return wanted.part(*stretch(wanted.encoded, extent))
+
+
+def _may_by_filter(store: Store, chunkset: OpenChunkset, number: int, wanted: Wanted) -> bool:
+    """Whether the row group's own filter of the leading wanted column admits one of the values."""
+    stored = chunkset.columns.stored(wanted.fields[0])
+    if stored is None or pa.types.is_floating(stored.arrow_type) or stored.name not in chunkset.places:
+        return True
+    chunk = chunks_of(chunkset.metadata, chunkset.places[stored.name])[number]
+    bloom = read_filter(store, chunkset.info.path, chunk)
+    # Values that the file's narrower type cannot hold are null, and not there.
+    return bloom is None or bool(bloom.check(hash_array(fitting(wanted.arrays[0], stored.arrow_type)).present()).any())

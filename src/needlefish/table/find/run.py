@@ -1,0 +1,77 @@
+"""A find from end to end: the levels, then the candidates' rows, several files at a time."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from needlefish.model.chunkset import PartitionPath
+from needlefish.model.schema import Field
+from needlefish.runtime import in_parallel
+from needlefish.store import Meter
+from needlefish.table.find.candidates import candidates
+from needlefish.table.find.match import ROW, Match, match_rows
+from needlefish.table.find.receipt import FindReceipt
+from needlefish.table.find.search import Candidate, Search
+from needlefish.table.find.wanted import Wanted
+from needlefish.table.partition import partition_paths
+from needlefish.table.partition.prune import MOST_PINNED
+from needlefish.table.snapshot import Snapshot
+
+# Candidate files read at once.
+_AT_ONCE = 16
+
+
+def find_rows(snapshot: Snapshot, wanted: Wanted, columns: Sequence[Field], meter: Meter) -> tuple[pa.Table, FindReceipt]:
+    """Every row with a wanted value, and what finding them cost; `meter` is the one of the snapshot's store."""
+    partitions = _partitions(snapshot, wanted)
+    receipt = FindReceipt(
+        version=snapshot.state.version,
+        values=len(wanted),
+        index="metadata: files, ranges, filters",
+        partitions=None if partitions is None else len(partitions),
+    )
+    search = Search(snapshot=snapshot, wanted=wanted, partitions=partitions, receipt=receipt, meter=meter)
+    left = list(candidates(search))
+    found = _read(search, left, columns)
+    schema = pa.schema([field.to_arrow() for field in columns])
+    rows = pa.concat_tables([match.rows.drop_columns([ROW]) for match in found]) if found else schema.empty_table()
+    receipt.rows_returned = rows.num_rows
+    return rows.cast(schema), receipt
+
+
+def _partitions(snapshot: Snapshot, wanted: Wanted) -> list[PartitionPath] | None:
+    """The only partitions that can hold the values, if every partition column is computed from a wanted one."""
+    columns = snapshot.partition_columns
+    known = {field.id for field in wanted.fields}
+    if not columns or not all(column.source is None or column.source.id in known for column in columns):
+        return None
+    if not len(wanted):
+        return []
+    rows = pa.RecordBatch.from_arrays(list(wanted.arrays), names=[field.name for field in wanted.fields])
+    paths = pc.unique(partition_paths(rows, columns)).to_pylist()
+    return [PartitionPath(path) for path in paths] if len(paths) <= MOST_PINNED else None
+
+
+def _read(search: Search, left: list[Candidate], columns: Sequence[Field]) -> list[Match]:
+    level = search.receipt.level("data")
+    level.files_in = len(left)
+    # What a footer and a granule of the average size cost; the receipt shows how far that was off.
+    level.predicted_requests = 2 * len(left)
+    level.predicted_bytes = sum(candidate.info.footer_bytes + max(g.bytes for g in candidate.info.granules) for candidate in left)
+    before = search.meter.snapshot()
+    found: list[Match] = []
+    for first in range(0, len(left), _AT_ONCE):
+        found += in_parallel(lambda candidate: match_rows(search.snapshot, candidate, columns), left[first : first + _AT_ONCE])
+    level.usage = search.meter.snapshot() - before
+    level.files_out = sum(match.rows.num_rows > 0 for match in found)
+    _sum_up(search.receipt, found)
+    return found
+
+
+def _sum_up(receipt: FindReceipt, found: Sequence[Match]) -> None:
+    receipt.false_files = sum(match.rows.num_rows == 0 for match in found)
+    receipt.granules_read = sum(match.granules_read for match in found)
+    receipt.granules_pruned = sum(match.granules_pruned for match in found)
+    receipt.false_granules = sum(match.false_granules for match in found)
+    receipt.rows_read = sum(match.rows_read for match in found)
