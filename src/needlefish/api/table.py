@@ -1,0 +1,258 @@
+"""`nf.Table`: a keyed table of plain Parquet files, at one version."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from needlefish.api.arguments import check_frame, find_arguments, schema_from, timestamp_ms_from
+from needlefish.api.describe import Description, describe
+from needlefish.api.found import Found
+from needlefish.api.scan import Scan
+from needlefish.api.session import require_spark, spark_session
+from needlefish.config import StoreConfig
+from needlefish.errors import InvalidError
+from needlefish.model.log import TableState
+from needlefish.runtime import SYSTEM
+from needlefish.services.merge import tidy
+from needlefish.services.rebuild import RebuildResult, kind_from
+from needlefish.store import RetriedStore, open_store
+from needlefish.table.create import create_table, define_table
+from needlefish.table.evolve import Changes, evolve
+from needlefish.table.find import find_rows
+from needlefish.table.history import HistoryEntry, read_history
+from needlefish.table.scan import ScanRequest, plan_scan
+from needlefish.table.snapshot import RunReaders, Snapshot
+from needlefish.table.verify import Verification, verify_table
+from needlefish.timeline import catch_up, read_newest, read_state_at, version_at_time
+
+if TYPE_CHECKING:
+    from needlefish.spark.append import AppendResult
+    from needlefish.spark.names import DataFrame, SparkSession
+
+
+class Table:
+    """A handle on one version of a table.
+
+    It stays on that version until `refresh()` or a write of its own. Handles are cheap; threads may share one to read.
+    """
+
+    def __init__(self, store: RetriedStore, state: TableState) -> None:
+        """Use `Table.create` or `Table.open`."""
+        self._store = store
+        self._state = state
+        self._readers = RunReaders()
+
+    @classmethod
+    def create(
+        cls,
+        uri: str,
+        schema: "pa.Schema | str | object",
+        key: str | Sequence[str],
+        partition_by: str | Sequence[str] = (),
+        *,
+        bloom_columns: str | Sequence[str] = (),
+        properties: Mapping[str, object] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> "Table":
+        """Makes an empty table at `uri`.
+
+        `schema` is a pyarrow schema, a Spark StructType or a text (`"id string, ts timestamp"`). `key` names the columns
+        that identify a row inside its partition (inside the whole table with the property `global_keys`). `partition_by`
+        takes columns and computed columns (`"day(ts)"`). `bloom_columns` have Bloom filters besides the key.
+        """
+        definition = define_table(schema_from(schema), key, partition_by, properties or {}, bloom_columns=bloom_columns)
+        store = _open(uri, storage_options)
+        return cls(store, create_table(store, definition))
+
+    @classmethod
+    def open(
+        cls,
+        uri: str,
+        version: int | None = None,
+        *,
+        timestamp: datetime | str | int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> "Table":
+        """Opens the newest version, the one with the given number, or the last one committed at or before a time."""
+        if version is not None and timestamp is not None:
+            raise InvalidError(f"version is {version} and timestamp is {timestamp!r}; give one of them")
+        store = _open(uri, storage_options)
+        newest = read_newest(store)
+        if timestamp is not None:
+            version = version_at_time(store, timestamp_ms_from(timestamp), newest)
+        return cls(store, newest if version is None else read_state_at(store, version, newest))
+
+    @classmethod
+    def adopt(
+        cls,
+        uri: str,
+        key: str | Sequence[str],
+        partition_by: str | Sequence[str] = (),
+        *,
+        schema: "pa.Schema | str | object | None" = None,
+        bloom_columns: str | Sequence[str] = (),
+        properties: Mapping[str, object] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> "Table":
+        """Makes the directory of Parquet files at `uri` a table, on Spark, without rewriting or moving a file.
+
+        Names that begin with `_` or `.` are left out; all else must be Parquet. The columns are the first file's unless
+        `schema` gives wider ones; folders such as `day=2026-11-01` add columns, which `partition_by` must then name. Each
+        file must lie in one partition, and no key may occur twice in one.
+        """
+        store = _open(uri, storage_options)
+        require_spark()
+        from needlefish.spark.adopt import Adoption, adopt_files
+
+        wanted = Adoption(
+            schema=None if schema is None else schema_from(schema),
+            key=key,
+            partition_by=partition_by,
+            bloom_columns=bloom_columns,
+            properties=properties or {},
+        )
+        return cls(store, adopt_files(spark_session(), store, wanted))
+
+    @property
+    def uri(self) -> str:
+        return self._store.uri
+
+    @property
+    def version(self) -> int:
+        return self._state.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._state.definition.schema.to_arrow()
+
+    def refresh(self) -> "Table":
+        """Moves the handle to the newest version."""
+        self._state = catch_up(self._store, self._state) or self._state
+        return self
+
+    def append(self, df: "DataFrame") -> "AppendResult":
+        """Adds rows that are known to be new, from a Spark DataFrame, as one version.
+
+        Refused before anything becomes visible: nulls in key columns, duplicate keys inside `df`, columns or types
+        that do not fit. Columns that `df` lacks and that may be null are filled with nulls.
+        """
+        check_frame(df)
+        from needlefish.spark.append import append_frame
+
+        self._state, result = append_frame(df, self._state, self._store)
+        self._state = tidy(self._store, self._state)
+        return result
+
+    def evolve(
+        self,
+        *,
+        add: Mapping[str, str] | None = None,
+        drop: Sequence[str] = (),
+        rename: Mapping[str, str] | None = None,
+        widen: Mapping[str, str] | None = None,
+        reorder: Sequence[str] = (),
+    ) -> "Table":
+        """Changes the columns as one version, without touching a file, and moves the handle there.
+
+        `add={"note": "string"}` adds columns that may be null; `drop=["x"]` takes columns away for good: one that is added
+        later under the same name begins empty; `rename={"old": "new"}`; `widen={"n": "int64"}` (integers, float to double,
+        decimals to more digits); `reorder=["b", "a"]` names the columns that come first.
+        """
+        changes = Changes(
+            add={} if add is None else add,
+            drop=drop,
+            rename={} if rename is None else rename,
+            widen={} if widen is None else widen,
+            reorder=reorder,
+        )
+        self._state = evolve(self._store, self._state, changes)
+        return self
+
+    def tag(self, df: "DataFrame") -> "DataFrame":
+        """`df` with `chunkset`, `row` and `partition`: where each key's row lives in this version, null where there is none.
+
+        `df` needs the key columns, and those that the partition is computed from: only the row's own partition counts,
+        unless the table has the property `global_keys`. Other columns pass through. Like any frame the result is computed
+        when Spark is asked for it; a null in a key column is refused then.
+        """
+        check_frame(df)
+        from needlefish.spark.tag import tag_frame
+
+        return tag_frame(df, self._state, self._store)
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        partitions: Mapping[str, object] | None = None,
+        key_range: object = None,
+    ) -> Scan:
+        """Rows of this version, without Spark.
+
+        `where` is a SQL condition (`"status >= 500 and host = 'a'"`); `partitions` picks partitions by their own values
+        (`{"day": "2026-11-01"}`, or a list of values); `key_range` is `(first, last)`, both included, None for open.
+        """
+        store = self._store.apart()
+        request = ScanRequest(columns=columns, where=where, partitions=partitions, key_range=key_range)
+        return Scan(plan_scan(Snapshot(store=store, state=self._state, readers=self._readers), request), store.meter)
+
+    def find(
+        self, keys: "Sequence[object] | Mapping[str, object] | None" = None, /, *, columns: Sequence[str] | None = None, **values: object
+    ) -> Found:
+        """Rows by value, without Spark: `find(request_id="4bf9…")`, `find(user_id=[7, 8])`, `find([("a", 1), ("b", 2)])`.
+
+        One column with one or up to 100,000 values, or one value for each of several columns, which must all hold.
+        Positionally: a list of whole row keys, or a mapping for columns whose names are no Python words.
+        """
+        store = self._store.apart()
+        definition = self._state.definition
+        wanted = find_arguments(definition, keys, values)
+        asked = definition.schema.fields if columns is None else tuple(definition.schema.field(name, "columns") for name in columns)
+        snapshot = Snapshot(store=store, state=self._state, readers=self._readers)
+        return Found(*find_rows(snapshot, wanted, asked, store.meter))
+
+    def to_spark(self, spark: "SparkSession") -> "DataFrame":
+        """A Spark DataFrame of this version."""
+        from needlefish.spark.frame import table_frame
+
+        return table_frame(spark, Snapshot(store=self._store, state=self._state, readers=self._readers), self._store.config)
+
+    def verify(self, *, data: bool = True) -> Verification:
+        """Compares all that this version says of itself with what is there, without Spark: log, runs, files, rows.
+
+        Damage never raises: each becomes a problem that names its object and the remedy. `data=False` reads no rows.
+        """
+        return verify_table(Snapshot(store=self._store.apart(), state=self._state), data=data)
+
+    def rebuild(self, kind: str, partitions: Mapping[str, object] | None = None) -> RebuildResult:
+        """Makes the runs of one kind anew from the data files, on Spark: `files`, `column_stats` or `bloom_filters`.
+
+        Damaged runs may be among those that it replaces. With `partitions` (as `scan` takes them) only those are made
+        anew. The result names what could not be recovered.
+        """
+        checked = kind_from(kind)
+        require_spark()
+        from needlefish.spark.rebuild import rebuild_runs
+
+        self.refresh()
+        self._state, result = rebuild_runs(spark_session(), self._state, self._store, checked, partitions)
+        return result
+
+    def history(self, limit: int | None = None) -> list[HistoryEntry]:
+        """The versions up to this one, newest first."""
+        return read_history(self._store, self._state, limit)
+
+    def describe(self) -> Description:
+        """What the table is and how much is in it."""
+        return describe(self.uri, self._state)
+
+    def __repr__(self) -> str:
+        return f"Table({self.uri!r}, version={self.version}, rows={self._state.totals.rows})"
+
+
+def _open(uri: str, options: Mapping[str, str] | None) -> RetriedStore:
+    if not isinstance(uri, str) or not uri:
+        raise InvalidError(f"uri is {uri!r}; give a path or an address such as s3://bucket/table")
+    return open_store(StoreConfig(uri=uri, options=dict(options or {})), SYSTEM)

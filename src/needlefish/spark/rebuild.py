@@ -1,0 +1,62 @@
+"""Rebuilding runs as a Spark job: files are dealt out by their keys, so that the runs of tasks do not overlap."""
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from needlefish.model.log import RunKind, TableState
+from needlefish.runtime import SYSTEM, Runtime
+from needlefish.services.rebuild import RebuildResult, RebuildTask, commit_rebuild, without_gaps
+from needlefish.services.recover import FileClue, clue_of, live_files
+from needlefish.services.shares import SHARE_TEXT, Share, item_rows, joined
+from needlefish.spark.dealing import dealt
+from needlefish.spark.errors import our_errors
+from needlefish.spark.reachable import check_reachable
+from needlefish.store import RetriedStore
+from needlefish.table.partition.select import parse_partitions
+from needlefish.table.scan import ScanRequest, plan_scan
+from needlefish.table.snapshot import Snapshot
+
+
+def rebuild_runs(
+    spark: SparkSession,
+    state: TableState,
+    store: RetriedStore,
+    kind: RunKind,
+    partitions: Mapping[str, object] | None,
+    runtime: Runtime = SYSTEM,
+) -> tuple[TableState, RebuildResult]:
+    """Makes all runs of one kind anew, or those records that belong to some partitions."""
+    started = runtime.clock.monotonic()
+    check_reachable(store)
+    clues = _clues(Snapshot(store=store, state=state), kind, partitions)
+    share = _share(spark, state, store, kind, clues)
+    whole = partitions is None
+    share = without_gaps(share, state, whole=whole) if kind == "files" else share
+    done = commit_rebuild(store, state, kind, share, whole=whole, runtime=runtime)
+    return done.state, RebuildResult(
+        version=done.state.version,
+        kind=kind,
+        files=len(share.infos),
+        runs_added=len(done.added),
+        runs_removed=len(done.removed),
+        lost=share.lost,
+        seconds=runtime.clock.monotonic() - started,
+    )
+
+
+def _clues(snapshot: Snapshot, kind: RunKind, partitions: Mapping[str, object] | None) -> Sequence[FileClue]:
+    if kind == "files":
+        return live_files(snapshot, parse_partitions(partitions, snapshot.partition_columns))
+    return [clue_of(info) for info in plan_scan(snapshot, ScanRequest(partitions=partitions)).chunksets()]
+
+
+def _share(spark: SparkSession, state: TableState, store: RetriedStore, kind: RunKind, clues: Sequence[FileClue]) -> Share:
+    if not clues:
+        return Share()
+    task = RebuildTask(kind=kind, definition=state.definition, store=store.config)
+    items: pa.Table = item_rows((clue.key, clue) for clue in clues)
+    total_bytes = sum(clue.info.bytes for clue in clues if clue.info)
+    with our_errors():
+        return joined(dealt(spark, items, total_bytes).mapInArrow(task.__call__, SHARE_TEXT).toArrow())
