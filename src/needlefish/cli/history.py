@@ -1,0 +1,59 @@
+"""`needlefish history`: what happened to a table, newest first."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.table import Table as Grid
+from rich.text import Text
+
+from needlefish.cli import arguments as given
+from needlefish.cli.console import on_terminal, stdout_console
+from needlefish.cli.human import bytes_text, time_text
+from needlefish.cli.json_output import print_json
+from needlefish.table.history import HistoryEntry
+
+_TERMINAL_VERSIONS = 20
+
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        "-n",
+        metavar="N",
+        min=0,
+        help=f"At most this many versions; {_TERMINAL_VERSIONS} on a terminal, all in a pipe, 0 for all.",
+        show_default=False,
+    ),
+]
+
+
+def history(uri: given.Uri, limit: Limit = None, option: given.Options = None, as_json: given.AsJson = False) -> None:
+    """List the versions of a table, newest first: when, what, how much."""
+    table = given.open_table(uri, option)
+    asked = limit if limit is not None else _TERMINAL_VERSIONS if on_terminal() and not as_json else 0
+    entries = table.history(asked or None)
+    if as_json:
+        print_json([asdict(entry) for entry in entries])
+        return
+    console = stdout_console()
+    console.print(history_table(entries))
+    if len(entries) <= table.version:
+        console.print(Text(f"\nshowing the newest {len(entries):,} of {table.version + 1:,} versions; --limit 0 shows all", style="bold"))
+
+
+def history_table(entries: Sequence[HistoryEntry]) -> Grid:
+    """One line for each version."""
+    grid = Grid(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("version", "committed (UTC)", "action", "rows", "files", "bytes", "writer"):
+        grid.add_column(title, justify="right" if title in ("version", "rows", "files", "bytes") else "left", no_wrap=True)
+    for entry in entries:
+        grid.add_row(str(entry.version), time_text(entry.timestamp_ms), entry.action, *_added(entry), entry.writer)
+    return grid
+
+
+def _added(entry: HistoryEntry) -> tuple[str, str, str]:
+    if not entry.files:
+        return "", "", ""
+    return f"+{entry.rows:,}", f"+{entry.files:,}", f"+{bytes_text(entry.bytes)}"
