@@ -163,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(uri: str, keys: Path, sizes: Sizes, runs: int) -> int:
-    spark = nf.spark_session(app="needlefish benchmark")
+    # Half of the default heap is enough, and keeps the JVM with all that is not heap below the limit.
+    spark = nf.spark_session(app="needlefish benchmark", config={"spark.driver.memory": "1g"})
     before = machine()
     with watched() as peaks:
         times, counts = zip(*(tag_once(spark, uri, keys) for _ in range(runs)), strict=True)
