@@ -13,7 +13,8 @@ from needlefish.errors import CorruptError
 from needlefish.format.checksum import checksum
 from needlefish.format.envelope import seal, unseal
 from needlefish.format.log_entry import ROOT
-from needlefish.model.log import FORMAT, RunId, RunKind
+from needlefish.model.log import FORMAT, RunId, RunKind, RunRef
+from needlefish.model.point_index import PointKind
 
 KEY = "key"
 IS_DELETED = "is_deleted"
@@ -50,6 +51,16 @@ class EncodedRun:
 
 def run_path(kind: str, run_id: RunId) -> str:
     return f"{ROOT}metadata/{kind}/{run_id}.arrow"
+
+
+def index_run_path(run_kind: str, kind: PointKind, run_id: RunId) -> str:
+    """Where an index run lies; `run_kind` has the name of its index."""
+    return f"{ROOT}{run_kind}/{run_id}.{kind}"
+
+
+def path_of(ref: RunRef) -> str:
+    """Where the run of a reference lies, of whatever kind."""
+    return run_path(ref.kind, ref.id) if ref.point is None else index_run_path(ref.kind, ref.point.kind, ref.id)
 
 
 def encode_run(kind: RunKind, records: pa.Table, block_records: int = BLOCK_RECORDS) -> EncodedRun:

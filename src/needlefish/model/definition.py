@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from needlefish.model.point_index import PointIndexDefinition
 from needlefish.model.schema import Field, Schema
 
 # Do not rename: these are in every log.
@@ -50,6 +51,7 @@ class TableDefinition:
     partition_by: tuple[PartitionColumn, ...] = ()
     # Columns besides the key whose values have Bloom filters, by field id.
     bloom_columns: tuple[int, ...] = ()
+    point_indexes: tuple[PointIndexDefinition, ...] = ()
     properties: Properties = field(default_factory=Properties)
 
     @property

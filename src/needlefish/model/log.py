@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NewType
 
 from needlefish.model.definition import TableDefinition
+from needlefish.model.point_index import PointRun
 
 RunId = NewType("RunId", str)
 Version = NewType("Version", int)
@@ -31,6 +32,8 @@ class RunRef:
     version: int | None = None
     # Of what follows the blocks, which only other readers of Arrow files look at; absent means that nobody knows.
     footer_checksum: str | None = None
+    # Of index runs alone.
+    point: PointRun | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,6 @@ class TableState:
     runs: tuple[RunRef, ...] = ()
     totals: Totals = field(default_factory=Totals)
 
-    def runs_of(self, kind: RunKind) -> tuple[RunRef, ...]:
+    def runs_of(self, kind: RunKind | str) -> tuple[RunRef, ...]:
         """Newest first, which is the order in which they win."""
         return tuple(sorted((run for run in self.runs if run.kind == kind), key=lambda run: -(run.version or 0)))
