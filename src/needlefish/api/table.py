@@ -15,13 +15,16 @@ from needlefish.config import StoreConfig
 from needlefish.errors import InvalidError
 from needlefish.model.log import TableState
 from needlefish.runtime import SYSTEM
+from needlefish.services.build_index import IndexResult, drop_index
 from needlefish.services.merge import tidy
 from needlefish.services.rebuild import RebuildResult, kind_from
 from needlefish.store import RetriedStore, open_store
+from needlefish.table.advise import Advice, advise
 from needlefish.table.create import create_table, define_table
 from needlefish.table.evolve import Changes, evolve
 from needlefish.table.find import find_rows
 from needlefish.table.history import HistoryEntry, read_history
+from needlefish.table.point.declare import PointIndex, define_index, index_named
 from needlefish.table.scan import ScanRequest, plan_scan
 from needlefish.table.snapshot import RunReaders, Snapshot
 from needlefish.table.verify import Verification, verify_table
@@ -43,6 +46,8 @@ class Table:
         self._store = store
         self._state = state
         self._readers = RunReaders()
+        # Seconds that indexes took which this handle built.
+        self._built: dict[str, float] = {}
 
     @classmethod
     def create(
@@ -52,6 +57,7 @@ class Table:
         key: str | Sequence[str],
         partition_by: str | Sequence[str] = (),
         *,
+        indexes: Sequence[PointIndex] | None = None,
         bloom_columns: str | Sequence[str] = (),
         properties: Mapping[str, object] | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -60,9 +66,11 @@ class Table:
 
         `schema` is a pyarrow schema, a Spark StructType or a text (`"id string, ts timestamp"`). `key` names the columns
         that identify a row inside its partition (inside the whole table with the property `global_keys`). `partition_by`
-        takes columns and computed columns (`"day(ts)"`). `bloom_columns` have Bloom filters besides the key.
+        takes columns and computed columns (`"day(ts)"`). `indexes` are point indexes, `[nf.PointIndex("user_id")]`; the row
+        key has one besides, unless the list is empty. `bloom_columns` have Bloom filters besides the key.
         """
-        definition = define_table(schema_from(schema), key, partition_by, properties or {}, bloom_columns=bloom_columns)
+        columns = schema_from(schema)
+        definition = define_table(columns, key, partition_by, properties or {}, bloom_columns=bloom_columns, indexes=indexes)
         store = _open(uri, storage_options)
         return cls(store, create_table(store, definition))
 
@@ -92,6 +100,7 @@ class Table:
         partition_by: str | Sequence[str] = (),
         *,
         schema: "pa.Schema | str | object | None" = None,
+        indexes: Sequence[PointIndex] | None = None,
         bloom_columns: str | Sequence[str] = (),
         properties: Mapping[str, object] | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -111,6 +120,7 @@ class Table:
             key=key,
             partition_by=partition_by,
             bloom_columns=bloom_columns,
+            indexes=indexes,
             properties=properties or {},
         )
         return cls(store, adopt_files(spark_session(), store, wanted))
@@ -226,17 +236,45 @@ class Table:
         """
         return verify_table(Snapshot(store=self._store.apart(), state=self._state), data=data)
 
+    def create_index(self, index: PointIndex) -> IndexResult:
+        """Adds a point index to a table with rows, on Spark; writers and finders go on meanwhile."""
+        require_spark()
+        from needlefish.spark.index import index_table
+
+        self.refresh()
+        definition = self._state.definition
+        declared = define_index(index, definition.schema, definition.properties)
+        if declared in definition.point_indexes:
+            raise InvalidError(f"the table has the point index {declared.name!r} already; rebuild('index/{declared.name}') makes it anew")
+        self._state, result = index_table(spark_session(), self._state, self._store, declared)
+        self._built[result.index] = result.seconds
+        return result
+
+    def advise(self, columns: str | Sequence[str]) -> Advice:
+        """What point indexes on a column, or on several together, would cost and save: `print(table.advise("user_id"))`.
+
+        Predicted from a sample of granules, for each kind and width; an index that is there already is measured beside.
+        """
+        store = self._store.apart()
+        return advise(Snapshot(store=store, state=self._state, readers=self._readers), store, columns, self._built)
+
+    def drop_index(self, name: str) -> "Table":
+        """Forgets a point index. Finds go on without it."""
+        self.refresh()
+        self._state = drop_index(self._store, self._state, index_named(self._state.definition, name).name)
+        return self
+
     def rebuild(self, kind: str, partitions: Mapping[str, object] | None = None) -> RebuildResult:
-        """Makes the runs of one kind anew from the data files, on Spark: `files`, `column_stats` or `bloom_filters`.
+        """Makes the runs of one kind anew from the data files, on Spark: `files`, `column_stats`, `bloom_filters`, `index/NAME`.
 
         Damaged runs may be among those that it replaces. With `partitions` (as `scan` takes them) only those are made
         anew. The result names what could not be recovered.
         """
-        checked = kind_from(kind)
+        self.refresh()
+        checked = kind_from(kind, self._state.definition)
         require_spark()
         from needlefish.spark.rebuild import rebuild_runs
 
-        self.refresh()
         self._state, result = rebuild_runs(spark_session(), self._state, self._store, checked, partitions)
         return result
 

@@ -13,7 +13,7 @@ Version = NewType("Version", int)
 FORMAT = 1
 
 # Do not rename: these are in every log.
-Action = Literal["create", "append", "merge", "rebuild", "evolve", "adopt"]
+Action = Literal["create", "append", "merge", "rebuild", "evolve", "adopt", "index", "drop_index"]
 RunKind = Literal["files", "column_stats", "bloom_filters"]
 
 
@@ -75,6 +75,6 @@ class TableState:
     runs: tuple[RunRef, ...] = ()
     totals: Totals = field(default_factory=Totals)
 
-    def runs_of(self, kind: RunKind | str) -> tuple[RunRef, ...]:
+    def runs_of(self, kind: str) -> tuple[RunRef, ...]:
         """Newest first, which is the order in which they win."""
         return tuple(sorted((run for run in self.runs if run.kind == kind), key=lambda run: -(run.version or 0)))
