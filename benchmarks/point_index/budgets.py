@@ -1,6 +1,6 @@
 """What was promised beside what was measured; nobody is failed for it, since the machine may be busy."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,13 @@ class Budget:
 
 def judged(result: Result) -> list[Budget]:
     """Of all experiments that the result has."""
-    parts = {"latency": _latency, "rates": _rates, "build": _build, "s3": _s3, "lance": _lance}
+    parts: Mapping[str, Callable[[Any], Iterator[Budget]]] = {
+        "latency": _latency,
+        "rates": _rates,
+        "build": _build,
+        "s3": _s3,
+        "lance": _lance,
+    }
     return [budget for name, judge in parts.items() if name in result for budget in judge(result[name])]
 
 
@@ -34,7 +40,7 @@ def _latency(rows: list[Result]) -> Iterator[Budget]:
     cuckoo = max((row for row in rows if row["kind"] == "cuckoo"), key=lambda row: row["warm"]["bytes"])
     size = f"{cuckoo['warm']['bytes'] / _MIB:.2f} MiB, {cuckoo['partitions']:,} partitions"
     ratio = cuckoo["warm"]["p50_us"] / max(cuckoo["copy_us"], cuckoo["sum_us"])
-    yield _most(f"cuckoo, probe / copy of its bytes in memory ({size})", ratio, 2, "x")
+    yield _most(f"cuckoo, probe / the slower of copy and sum of its bytes ({size})", ratio, 2, "x")
 
 
 def _rates(found: Mapping[str, list[Result]]) -> Iterator[Budget]:

@@ -1,12 +1,13 @@
 """One probe against the number of partitions, and beside it the time that memory takes for the same bytes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.point_index.runs import definition, large_run, local_store, questions
+from benchmarks.point_index.runs import KINDS, definition, large_run, local_store, questions
 from benchmarks.point_index.scale import Layout, Scale
 from benchmarks.point_index.timing import Times, median_us, probe_times
 from needlefish.filters.cuckoo import buckets_for
@@ -19,6 +20,7 @@ from needlefish.store import RetriedStore
 
 _COLD_PROBES = 200
 _COPIES = 400
+_MOST_POSTINGS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +43,13 @@ def measure(scale: Scale) -> list[dict[str, object]]:
 
 
 def _layouts(scale: Scale) -> Iterator[tuple[PointKind, Layout]]:
-    for kind, counts in (("cuckoo", scale.cuckoo_partitions), ("postings", scale.postings_partitions)):
-        for partitions in counts:
+    for kind in KINDS:
+        for partitions in scale.cuckoo_partitions if kind == "cuckoo" else scale.postings_partitions:
             values = scale.latency_keys // partitions
             yield kind, (partitions, values, buckets_for(values))
-    for layout in scale.published_layouts:
-        yield from ((kind, layout) for kind in ("cuckoo", "postings"))
+    yield from (("cuckoo", layout) for layout in scale.published_layouts)
+    # A builder of postings takes 32 bytes of memory for each key.
+    yield from (("postings", layout) for layout in scale.published_layouts if layout[0] * layout[1] <= _MOST_POSTINGS)
 
 
 def _measured(kind: PointKind, partitions: int, values: int, buckets: int, probes: int) -> Latency:
@@ -76,9 +79,8 @@ def _memory_us(store: RetriedStore, ref: RunRef, asked: Hashes) -> tuple[float, 
     rows = np.fromfile(path, np.uint8, point.buckets * point.row_bytes).reshape(point.buckets, point.row_bytes)
     target = np.empty((2, point.row_bytes), np.uint8)
     wanted = [place_of(int(hashed), point.buckets, point.bits)[:2] for hashed in asked]
-    copies: list[Callable[[], object]] = [lambda pair=pair: _copy_both(rows, pair, target) for pair in wanted]
-    sums: list[Callable[[], object]] = [lambda pair=pair: _sum_both(rows, pair) for pair in wanted]
-    return median_us(copies), median_us(sums)
+    copies = [partial(_copy_both, rows, pair, target) for pair in wanted]
+    return median_us(copies), median_us([partial(_sum_both, rows, pair) for pair in wanted])
 
 
 def _copy_both(rows: NDArray[np.uint8], pair: tuple[int, int], target: NDArray[np.uint8]) -> None:

@@ -47,14 +47,15 @@ def _same_file(rows: list[Row], kind: str) -> list[Row]:
 def _partitions(rows: list[Row]) -> Figure:
     found, (times, sizes) = figure("One probe against the number of partitions (local store, files in the page cache)", 2)
     for kind in _KINDS:
-        line, look = _same_file(rows, kind), {"color": COLOURS[kind], "marker": MARKERS[kind]}
+        line = _same_file(rows, kind)
+        look: dict[str, Any] = {"color": COLOURS[kind], "marker": MARKERS[kind]}
         across = [row["partitions"] for row in line]
         times.plot(across, [row["warm"]["p50_us"] for row in line], label=f"{kind}, warm p50", **look)
         times.plot(across, [row["warm"]["p90_us"] for row in line], label=f"{kind}, warm p90", linestyle="--", linewidth=1, **look)
         times.plot(across, [row["fresh"]["p50_us"] for row in line], label=f"{kind}, fresh reader p50", linestyle=":", linewidth=1, **look)
         sizes.plot(across, [row["warm"]["bytes"] for row in line], label=f"{kind}, {_requests(line)} a probe", **look)
         apart = [row for row in _of(rows, kind) if row not in line]
-        filled = {"color": COLOURS[kind], "marker": "*", "markersize": 9, "linestyle": "none"}
+        filled: dict[str, Any] = {"color": COLOURS[kind], "marker": "*", "markersize": 9, "linestyle": "none"}
         text = f"{kind}, 100,000 values each"
         times.plot([row["partitions"] for row in apart], [row["warm"]["p50_us"] for row in apart], label=text, **filled)
         sizes.plot([row["partitions"] for row in apart], [row["warm"]["bytes"] for row in apart], label=text, **filled)
@@ -94,7 +95,8 @@ def _bandwidth(rows: list[Row]) -> Figure:
     ratios.axhline(2, color=GREY, linestyle="--", linewidth=1, label="budget, where bytes dominate")
     for axes in (times, ratios):
         axes.set(xscale="log", yscale="log")
-        axes.legend()
+        axes.legend(loc="best")
+        axes.set_ylim(top=axes.get_ylim()[1] * 8)
     label(times, "Time", "KiB read by a probe", "microseconds")
     label(ratios, "Ratio", "KiB read by a probe", "times")
     return found

@@ -2,7 +2,9 @@
 
 import multiprocessing
 import time
-from multiprocessing.queues import Queue
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing.synchronize import Barrier
 from threading import Barrier as ThreadBarrier
 from threading import Thread
@@ -12,24 +14,33 @@ from benchmarks.point_index.scale import Scale
 from needlefish.config import StoreConfig
 from needlefish.index.point import Hashes, PointReader
 from needlefish.model.log import RunRef
+from needlefish.model.point_index import PointKind
 from needlefish.store import RetriedStore, open_store
 
 READERS = (1, 2, 4, 8)
 _PARTITIONS, _VALUES = 10_000, 1_000
 _ASKED = 4_000
 _WARM_UP = 50
+# Time to load kernels and open files before all begin.
+_LEAD_SECONDS = 2.0
 
 
 def measure(scale: Scale) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = []
-    for kind in KINDS:
-        with local_store() as store:
-            ref = build_run(store, definition(kind, _PARTITIONS * _VALUES, _VALUES), _PARTITIONS, _VALUES)
-            for readers in READERS:
-                threads = _in_threads(store, ref, readers, scale.reader_seconds)
-                processes = _in_processes(store.uri, ref, readers, scale.reader_seconds)
-                found.append({"kind": kind, "readers": readers, "threads_per_s": threads, "processes_per_s": processes})
-    return found
+    context = multiprocessing.get_context("spawn")
+    most = max(READERS)
+    with ProcessPoolExecutor(most, context, _begin, (context.Barrier(most),)) as pool:
+        # Starts all of them: each waits at the barrier before its first task.
+        list(pool.map(abs, range(most)))
+        return [row for kind in KINDS for row in _of_kind(kind, pool, scale.reader_seconds)]
+
+
+def _of_kind(kind: PointKind, pool: ProcessPoolExecutor, seconds: float) -> Iterator[dict[str, object]]:
+    with local_store() as store:
+        ref = build_run(store, definition(kind, _PARTITIONS * _VALUES, _VALUES), _PARTITIONS, _VALUES)
+        for readers in READERS:
+            threads = _in_threads(store, ref, readers, seconds)
+            processes = _in_processes(pool, store.uri, ref, readers, seconds)
+            yield {"kind": kind, "readers": readers, "threads_per_s": threads, "processes_per_s": processes}
 
 
 def _in_threads(store: RetriedStore, ref: RunRef, readers: int, seconds: float) -> float:
@@ -51,24 +62,22 @@ def _in_threads(store: RetriedStore, ref: RunRef, readers: int, seconds: float) 
     return sum(rates)
 
 
-def _in_processes(uri: str, ref: RunRef, readers: int, seconds: float) -> float:
-    context = multiprocessing.get_context("spawn")
-    barrier, rates = context.Barrier(readers), context.Queue()
-    processes = [context.Process(target=_process, args=(uri, ref, number, seconds, barrier, rates)) for number in range(readers)]
-    for process in processes:
-        process.start()
-    found = [rates.get() for _ in processes]
-    for process in processes:
-        process.join()
-    return sum(found)
+def _in_processes(pool: ProcessPoolExecutor, uri: str, ref: RunRef, readers: int, seconds: float) -> float:
+    """All processes are up and idle, so that each takes one task; they begin at the same time."""
+    begin = time.time() + _LEAD_SECONDS
+    return sum(pool.map(partial(_process, uri, ref, seconds, begin), range(readers)))
 
 
-def _process(uri: str, ref: RunRef, number: int, seconds: float, barrier: Barrier, rates: "Queue[float]") -> None:
+def _begin(barrier: Barrier) -> None:
     allow_kernels()
+    barrier.wait()
+
+
+def _process(uri: str, ref: RunRef, seconds: float, begin: float, number: int) -> float:
     store, reader, asked = open_store(StoreConfig(uri=uri)), reader_for(ref), _asked(number)
     _warmed(store, reader, asked)
-    barrier.wait()
-    rates.put(_rate(store, reader, asked, seconds))
+    time.sleep(max(0.0, begin - time.time()))
+    return _rate(store, reader, asked, seconds)
 
 
 def _asked(number: int) -> Hashes:

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
 
@@ -31,6 +32,8 @@ ABSENT = 1 << 40
 _BLOCK_KEYS = 1 << 22
 # A cuckoo builder keeps sixteen small arrays for each filter: beyond these, runs are merged instead.
 _BUILDER_GRANULES = 100_000
+_BUILDER_KEYS = 20_000_000
+_CORES = 2
 _KEY = file_key("p", "file")
 _numbers = count()
 
@@ -89,11 +92,14 @@ def build_run(store: Store, index: PointIndexDefinition, partitions: int, values
 
 
 def large_run(store: Store, index: PointIndexDefinition, partitions: int, values: int) -> RunRef:
-    """`build_run`, of many cuckoo filters in several steps."""
-    if index.kind == "postings" or partitions <= _BUILDER_GRANULES:
+    """`build_run`, of many cuckoo filters in several steps, two at a time."""
+    if index.kind == "postings" or partitions * values <= _BUILDER_KEYS:
         return build_run(store, index, partitions, values)
-    parts = [build_run(store, index, _BUILDER_GRANULES, values, first) for first in range(0, partitions, _BUILDER_GRANULES)]
-    merged = merge_cuckoo(store, parts, lambda keys: [True] * len(keys), SYSTEM)
+    each = min(-(-partitions // _CORES), _BUILDER_GRANULES)
+    starts = range(0, partitions, each)
+    with ThreadPoolExecutor(_CORES) as pool:
+        parts = list(pool.map(lambda first: build_run(store, index, min(each, partitions - first), values, first), starts))
+    merged = merge_runs(store, parts)
     store.delete([path_of(part) for part in parts])
     return merged
 

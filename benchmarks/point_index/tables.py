@@ -1,6 +1,6 @@
 """The experiments as tables for a terminal."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -12,7 +12,15 @@ Row = Mapping[str, Any]
 
 def tables(result: Mapping[str, Any], budgets: Sequence[Budget]) -> list[Table]:
     """One for each experiment that was run, and the budgets at the end."""
-    makers = {"latency": _latency, "buckets": _buckets, "rates": _rates, "readers": _readers, "build": _build, "s3": _s3, "lance": _lance}
+    makers: Mapping[str, Callable[[Any], Table]] = {
+        "latency": _latency,
+        "buckets": _buckets,
+        "rates": _rates,
+        "readers": _readers,
+        "build": _build,
+        "s3": _s3,
+        "lance": _lance,
+    }
     return [make(result[name]) for name, make in makers.items() if name in result] + [_judged(budgets)]
 
 

@@ -1,7 +1,7 @@
 """Times of single probes, one by one, and what they asked of the store."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,5 +60,5 @@ def cpu_seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def median_us(works: list[Callable[[], object]]) -> float:
+def median_us(works: Sequence[Callable[[], object]]) -> float:
     return float(np.median([seconds(work) for work in works])) * 1e6

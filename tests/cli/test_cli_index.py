@@ -29,7 +29,10 @@ def create(run: Run, uri: str, *arguments: str) -> Any:
 
 
 def indexes_of(run: Run, uri: str) -> list[Any]:
-    return [tuple(found[name] for name in ("name", "columns", "kind", "granularity")) for found in run("describe", uri, "--json").json["point_indexes"]]
+    return [
+        tuple(found[name] for name in ("name", "columns", "kind", "granularity"))
+        for found in run("describe", uri, "--json").json["point_indexes"]
+    ]
 
 
 def test_the_key_has_an_index_unless_none_is_wanted(cli: Run, uri: str) -> None:

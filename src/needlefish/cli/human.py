@@ -19,8 +19,8 @@ def bytes_text(count: int) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 file`, `2,000 files`, `3 queries`."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    """`1 file`, `2,000 files`, `3 queries`, `4 keys`."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") and noun[-2] not in "aeiou" else noun + "s"
     return f"{count:,} {noun if count == 1 else plural}"
 
 

@@ -74,6 +74,17 @@ class PointBuilder(Protocol):
 class PointMerge(Protocol):
     """Makes one run, or one part of one, of several. Memory holds the result's bytes and a stretch of each input."""
 
-    def __call__(self, store: Store, runs: Sequence[RunRef], alive: Alive, runtime: Runtime, part: tuple[int, int] | None = None) -> RunRef:
-        """`part` are the pages or buckets of the result that are wanted; granules of dead chunksets are left out."""
+    def __call__(
+        self,
+        store: Store,
+        runs: Sequence[RunRef],
+        alive: Alive,
+        runtime: Runtime,
+        part: tuple[int, int] | None = None,
+        most_slots: int | None = None,
+    ) -> RunRef:
+        """`part` are the pages or buckets of the result that are wanted; granules of dead chunksets are left out.
+
+        Of postings, the result has `most_slots` at most: fewer than its inputs have, where these were laid out for more keys.
+        """
         ...

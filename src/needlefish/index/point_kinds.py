@@ -11,9 +11,12 @@ from needlefish.model.point_index import PointIndexDefinition, PointRun
 from needlefish.store import Store
 
 
-def point_builder(index: PointIndexDefinition, keys_before: int, total_keys: int = 0) -> PointBuilder:
-    """For a new run of an index that has so many keys already, or is known to get so many in all."""
-    return CuckooBuilder(index) if index.kind == "cuckoo" else PostingsBuilder(index, total_keys, keys_before)
+def point_builder(index: PointIndexDefinition, keys_before: int, total_keys: int = 0, tasks: int = 1) -> PointBuilder:
+    """For a new run of an index that has so many keys already, or is known to get so many in all.
+
+    With `tasks` the run is one of several like it that are made at once.
+    """
+    return CuckooBuilder(index) if index.kind == "cuckoo" else PostingsBuilder(index, total_keys, keys_before, tasks)
 
 
 def point_reader(ref: RunRef) -> PointReader:
@@ -33,13 +36,13 @@ def verify_point_run(store: Store, ref: RunRef) -> None:
     (verify_cuckoo if ref.point.kind == "cuckoo" else verify_postings)(store, ref)
 
 
-def merged_end(runs: Sequence[RunRef]) -> int:
+def merged_end(runs: Sequence[RunRef], most_slots: int | None = None) -> int:
     """How many pages or buckets the run has that these become: what parts of it count."""
     first = runs[0].point
     assert first is not None, f"{runs[0].kind} is no kind of index run"
     if first.kind == "cuckoo":
         return first.buckets
-    return merged_layout(runs).end
+    return merged_layout(runs, most_slots).end
 
 
 def whole_runs(refs: Sequence[RunRef]) -> list[list[RunRef]]:

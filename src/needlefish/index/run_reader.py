@@ -17,6 +17,8 @@ from needlefish.store import ByteRange, Store
 # Blocks asked for together: neighbours become one request, and this much is the most that memory holds of a run.
 _REQUEST_BLOCKS = 64
 _REQUEST_BYTES = 4 * 1024 * 1024
+# Runs up to this size are read whole and kept.
+_WHOLE_BYTES = 32 * 1024
 # Up to so many keys are looked up one by one, and their blocks kept; more would push out what others need.
 _FEW_KEYS = 8
 
@@ -37,13 +39,17 @@ class RunReader:
         self._path = run_path(ref.kind, ref.id)
         self._lock = Lock()
         self._header: tuple[RunHeader, pa.Schema] | None = None
+        # A small run comes whole with its header, since a request costs more than its bytes.
+        self._whole: bytes | None = None
 
     def header(self, store: Store) -> tuple[RunHeader, pa.Schema]:
         """Read at the first call, kept after it: some 60 bytes for each block of the run."""
         with self._lock:
             if self._header is None:
-                (data,) = self._read(store, [ByteRange(0, self.ref.header_bytes)])
-                self._header = decode_header(data, self.ref.header_checksum, self._path)
+                small = self.ref.bytes <= _WHOLE_BYTES
+                (data,) = self._read(store, [ByteRange(0, self.ref.bytes if small else self.ref.header_bytes)])
+                self._header = decode_header(data[: self.ref.header_bytes], self.ref.header_checksum, self._path)
+                self._whole = data if small else None
             return self._header
 
     def scan(self, store: Store) -> Iterator[pa.RecordBatch]:
@@ -88,7 +94,9 @@ class RunReader:
         return self._expected(self._missing(places) if len(wanted) <= _FEW_KEYS else places, 0)
 
     def _expected(self, numbers: Sequence[int] | None, blocks: float) -> Cost:
-        """Of these blocks where the header is at hand, else of so many of average size and the header."""
+        """Of these blocks where the header is at hand, else of so many of average size and the header; a small run comes whole."""
+        if self.ref.bytes <= _WHOLE_BYTES:
+            return Cost() if self._whole is not None else Cost(requests=1, bytes=self.ref.bytes)
         if self._header is not None:
             offsets = self._header[0].offsets
             known = range(len(offsets) - 1) if numbers is None else numbers
@@ -124,6 +132,9 @@ class RunReader:
                 yield decode_block(data, header, schema, number, self._path)
 
     def _read(self, store: Store, spans: Sequence[ByteRange]) -> list[bytes]:
+        whole = self._whole
+        if whole is not None:
+            return [whole[span.start : span.end] for span in spans]
         try:
             return store.get_ranges(self._path, spans)
         except NotFoundError as error:

@@ -22,6 +22,7 @@ from needlefish.store import Store, open_store
 from needlefish.table.as_written import as_written
 from needlefish.table.chunkset_entries import PointCollector
 from needlefish.table.chunkset_reader import open_chunkset
+from needlefish.table.point.consolidate import consolidate_here, plan_consolidation
 from needlefish.table.point.coverage import Coverage, same_but_indexes
 from needlefish.table.point.runs import PointRuns
 from needlefish.table.read_task import infos_of
@@ -43,6 +44,15 @@ class BuildPlan:
     definition: TableDefinition
     keys: int
 
+    @property
+    def only(self) -> TableDefinition:
+        """The table as if it had no other index."""
+        return replace(self.definition, point_indexes=(self.index,))
+
+    def keys_before(self, infos: Iterable[ChunksetInfo]) -> dict[str, int]:
+        """What the index has, or is going to have, besides these files."""
+        return {self.index.name: max(0, self.keys - sum(info.rows for info in infos))}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildTask:
@@ -58,10 +68,9 @@ class BuildTask:
 
 def index_files(store: Store, plan: BuildPlan, infos: Iterable[ChunksetInfo], runtime: Runtime) -> Iterator[RunRef]:
     """Reads the indexed columns of every file once and puts runs of what they hold."""
-    only = replace(plan.definition, point_indexes=(plan.index,))
-    points = PointRuns(only, {}, store, runtime, plan.keys)
+    points = PointRuns(plan.only, {}, store, runtime, plan.keys)
     for info in infos:
-        yield from points.add(_indexed(store, only, info))
+        yield from points.add(_indexed(store, plan.only, info))
     yield from points.finish()
 
 
@@ -95,6 +104,16 @@ class IndexResult:
 
 # Runs over these files, with one run or the parts of one as the result: a Spark job, or a loop in a test.
 Job = Callable[[BuildPlan, Sequence[ChunksetInfo]], Sequence[RunRef]]
+
+
+def build_here(store: Store, runtime: Runtime = SYSTEM) -> Job:
+    """The work in this process, for tables that are small."""
+
+    def job(plan: BuildPlan, infos: Sequence[ChunksetInfo]) -> Sequence[RunRef]:
+        runs = tuple(index_files(store, plan, infos, runtime))
+        return consolidate_here(store, plan_consolidation(plan.only, plan.keys_before(infos), runs), runtime)
+
+    return job
 
 
 def build_index(
@@ -182,9 +201,7 @@ def _check_alone(store: Store, base: TableState, state: TableState, index: Point
     """Nobody else may have changed the columns or an index of this name: its runs would mix with ours."""
     if not same_but_indexes(base.definition, state.definition):
         raise ConflictError(f"{store.uri} was redefined between version {base.version} and {state.version}; build the index again")
-    before, now = (
-        next((found for found in one.definition.point_indexes if found.name == index.name), None) for one in (base, state)
-    )
+    before, now = (next((found for found in one.definition.point_indexes if found.name == index.name), None) for one in (base, state))
     if before is None and now is not None:
         raise ConflictError(f"{store.uri}: somebody else made an index {index.name!r} meanwhile; see what it is, or give another name=")
     if before != now:

@@ -65,7 +65,7 @@ def adopt_files(spark: SparkSession, store: RetriedStore, wanted: Adoption, runt
     with our_errors():
         share = _looked_at(spark, store, definition, files)
         _check_repeats(spark, store, definition, share.infos)
-    return commit_adoption(store, definition, share.infos, consolidate(spark, store, share.runs, runtime), runtime)
+    return commit_adoption(store, definition, share.infos, consolidate(spark, store, definition, {}, share.runs, runtime), runtime)
 
 
 def _looked_at(spark: SparkSession, store: RetriedStore, definition: TableDefinition, files: Sequence[FoundFile]) -> Share:

@@ -47,7 +47,9 @@ def append_frame(frame: DataFrame, state: TableState, store: RetriedStore, runti
     with our_errors():
         results = _sorted_by_key(frame, definition).mapInArrow(task.__call__, RESULT_TEXT).toArrow()
         written = collect(results)
-        written = replace(written, runs=tuple(consolidate(frame.sparkSession, store, written.runs, runtime)))
+        written = replace(
+            written, runs=tuple(consolidate(frame.sparkSession, store, definition, indexed_keys(state), written.runs, runtime))
+        )
     after = commit_append(store, state, written, runtime) if written.entries else state
     totals = totals_of([entry.info for entry in written.entries])
     seconds = runtime.clock.monotonic() - started

@@ -1,10 +1,11 @@
 """Building a point index as Spark jobs: tasks read the files and put runs, then tasks put the parts that these become."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
 from needlefish.model.chunkset import ChunksetInfo
+from needlefish.model.definition import TableDefinition
 from needlefish.model.log import RunRef, TableState
 from needlefish.model.point_index import PointIndexDefinition
 from needlefish.runtime import SYSTEM, Runtime
@@ -13,17 +14,7 @@ from needlefish.services.shares import SHARE_TEXT, joined
 from needlefish.spark.errors import our_errors
 from needlefish.spark.reachable import check_reachable
 from needlefish.store import RetriedStore
-from needlefish.table.point.consolidate import (
-    RUN_TEXT,
-    MergePart,
-    MergePartTask,
-    merge_part,
-    part_rows,
-    parts_of,
-    replaced,
-    runs_of,
-    scattered,
-)
+from needlefish.table.point.consolidate import RUN_TEXT, MergePart, MergePartTask, consolidate_here, part_rows, plan_consolidation, runs_of
 from needlefish.table.read_task import info_rows
 
 # Rows for each task: some seconds of reading, and runs that fit a task's memory.
@@ -42,18 +33,22 @@ def index_table(
         frame = spark.createDataFrame(info_rows(infos)).repartition(tasks)
         with our_errors():
             share = joined(frame.mapInArrow(BuildTask(plan=plan, store=store.config).__call__, SHARE_TEXT).toArrow())
-        return consolidate(spark, store, share.runs, runtime)
+        return consolidate(spark, store, plan.only, plan.keys_before(infos), share.runs, runtime)
 
     return build_index(store, state, index, job, runtime)
 
 
-def consolidate(spark: SparkSession, store: RetriedStore, runs: Sequence[RunRef], runtime: Runtime = SYSTEM) -> Sequence[RunRef]:
+def consolidate(
+    spark: SparkSession,
+    store: RetriedStore,
+    definition: TableDefinition,
+    keys_before: Mapping[str, int],
+    runs: Sequence[RunRef],
+    runtime: Runtime = SYSTEM,
+) -> tuple[RunRef, ...]:
     """One run of each index: a single part is made here, several are made by tasks."""
-    parts = [part for some in scattered(runs).values() for part in parts_of(some)]
-    if not parts:
-        return runs
-    merged = [merge_part(store, parts[0], runtime)] if len(parts) == 1 else _by_tasks(spark, store, parts)
-    return replaced(store, runs, merged)
+    plan = plan_consolidation(definition, keys_before, runs)
+    return consolidate_here(store, plan, runtime) if len(plan.parts) <= 1 else plan.finished(store, _by_tasks(spark, store, plan.parts))
 
 
 def _by_tasks(spark: SparkSession, store: RetriedStore, parts: Sequence[MergePart]) -> list[RunRef]:

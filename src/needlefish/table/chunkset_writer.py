@@ -136,7 +136,7 @@ class _Writer:
             return
         granule = pa.Table.from_batches(self._waiting)
         if self._file is None:
-            self._file = ParquetBuffer(self._plan.definition, granule.num_rows)
+            self._file = ParquetBuffer(self._plan.definition, granule)
             self._entries = EntriesCollector(self._plan.definition)
             self._first_key = key_at(self._waiting[0], 0, self._plan.definition.key_fields)
         self._last_key = key_at(self._waiting[-1], self._waiting[-1].num_rows - 1, self._plan.definition.key_fields)

@@ -26,7 +26,7 @@ def totals_of(infos: Sequence[ChunksetInfo]) -> Totals:
 
 def commit_append(store: Store, base: TableState, written: Written, runtime: Runtime = SYSTEM) -> TableState:
     """Makes what was written under `base` part of the table and returns the new state."""
-    runs = (*put_metadata_runs(store, written, runtime), *consolidated(store, written.runs, runtime))
+    runs = (*put_metadata_runs(store, written, runtime), *consolidated(store, base, written.runs, runtime))
     infos = [entry.info for entry in written.entries]
     coverage = Coverage(store, base.definition, infos, runtime)
 

@@ -37,11 +37,12 @@ class Changes:
 
 def evolve(store: Store, base: TableState, changes: Changes, runtime: Runtime = SYSTEM) -> TableState:
     """One log entry. Of two that change columns at once the second is told to look again."""
-    definition = evolved(base.definition, changes)
+    evolved(base.definition, changes)
 
     def propose(state: TableState | None) -> Proposal:
-        check_same_table(base, state, store.uri)
-        return Proposal(action="evolve", definition=definition)
+        # Indexes may have come and gone since: those of the state that is met stay, and none comes back without its runs.
+        met = check_same_table(base, state, store.uri)
+        return Proposal(action="evolve", definition=evolved(met.definition, changes))
 
     return Log(store, WRITER, runtime).append(base, propose)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from needlefish.format.checksum import checksum
@@ -28,11 +29,11 @@ class ParquetBytes:
 class ParquetBuffer:
     """Collects granules into one Parquet file in memory; its size is bounded by the table's chunkset size."""
 
-    def __init__(self, definition: TableDefinition, first_rows: int) -> None:
-        """`first_rows` is the size of the first granule, which the others do not exceed: it sizes the filters."""
+    def __init__(self, definition: TableDefinition, first: pa.Table) -> None:
+        """`first` is the first granule, which the others do not exceed: it sizes the filters and shows which values repeat."""
         self._sink = pa.BufferOutputStream()
         self._collected: list[pq.FileMetaData] = []
-        self._writer = _open_writer(self._sink, definition, first_rows, self._collected)
+        self._writer = _open_writer(self._sink, definition, first, self._collected)
 
     @property
     def bytes(self) -> int:
@@ -53,7 +54,7 @@ class ParquetBuffer:
 
 
 def _open_writer(
-    sink: pa.BufferOutputStream, definition: TableDefinition, first_rows: int, collected: list[pq.FileMetaData]
+    sink: pa.BufferOutputStream, definition: TableDefinition, first: pa.Table, collected: list[pq.FileMetaData]
 ) -> pq.ParquetWriter:
     schema = definition.schema.to_arrow()
     # Parquet has no filter for booleans: two values are not worth one.
@@ -70,10 +71,29 @@ def _open_writer(
         # Compression alone does not notice every flipped bit.
         write_page_checksum=True,
         store_schema=False,
+        use_dictionary=[path for field in schema if _repeats(first[field.name]) for path in _leaf_paths(field.name, field.type)],
         sorting_columns=[pq.SortingColumn(position) for position in positions],
-        bloom_filter_options={name: {"ndv": first_rows, "fpp": definition.properties.granule_bloom_probability} for name in filtered},
+        bloom_filter_options={name: {"ndv": first.num_rows, "fpp": definition.properties.granule_bloom_probability} for name in filtered},
         metadata_collector=collected,
     )
+
+
+def _repeats(values: pa.ChunkedArray) -> bool:
+    """Whether a dictionary pays. Of values that hardly repeat it takes a sixth more bytes, and reading it a third longer."""
+    if pa.types.is_nested(values.type):
+        return True
+    return 2 * pc.count_distinct(values).as_py() <= len(values)
+
+
+def _leaf_paths(name: str, kind: pa.DataType) -> list[str]:
+    """The Parquet columns that a column becomes, by their paths."""
+    if pa.types.is_map(kind):
+        return [*_leaf_paths(f"{name}.key_value.key", kind.key_type), *_leaf_paths(f"{name}.key_value.value", kind.item_type)]
+    if pa.types.is_list(kind):
+        return _leaf_paths(f"{name}.list.element", kind.value_type)
+    if pa.types.is_struct(kind):
+        return [path for field in kind for path in _leaf_paths(f"{name}.{field.name}", field.type)]
+    return [name]
 
 
 def _leaves(kind: pa.DataType) -> int:

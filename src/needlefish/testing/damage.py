@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from needlefish.format.run import run_path
+from needlefish.format.run import path_of
 from needlefish.model.log import RunRef
 from needlefish.store import Store
 
@@ -25,10 +25,10 @@ def _footer(run: RunRef) -> int:
 
 # Each by its name: what to do to a run.
 RUN_DAMAGES: dict[str, Callable[[Store, RunRef], None]] = {
-    "deleted": lambda store, run: store.delete([run_path(run.kind, run.id)]),
-    "cut in the header": lambda store, run: truncate(store, run_path(run.kind, run.id), run.header_bytes // 2),
-    "cut in a block": lambda store, run: truncate(store, run_path(run.kind, run.id), run.header_bytes + 40),
-    "header flipped": lambda store, run: flip(store, run_path(run.kind, run.id), run.header_bytes // 2),
-    "block flipped": lambda store, run: flip(store, run_path(run.kind, run.id), run.header_bytes + 100),
-    "footer flipped": lambda store, run: flip(store, run_path(run.kind, run.id), _footer(run)),
+    "deleted": lambda store, run: store.delete([path_of(run)]),
+    "cut in the header": lambda store, run: truncate(store, path_of(run), run.header_bytes // 2),
+    "cut in a block": lambda store, run: truncate(store, path_of(run), run.header_bytes + 40),
+    "header flipped": lambda store, run: flip(store, path_of(run), run.header_bytes // 2),
+    "block flipped": lambda store, run: flip(store, path_of(run), run.header_bytes + 100),
+    "footer flipped": lambda store, run: flip(store, path_of(run), _footer(run)),
 }

@@ -5,7 +5,7 @@ The fixture is the definition of an index of that kind. The numbers are those of
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def merge_in_parts(store: RetriedStore, runs: Sequence[RunRef], cuts: Sequence[f
     """The run that these become, cut at shares of its pages or buckets."""
     end = merged_end(runs)
     places = sorted({0, end, *(round(cut * end) for cut in cuts)})
-    return [point_merge(runs[0])(store, runs, all_alive, SYSTEM, part) for part in zip(places[:-1], places[1:], strict=True)]
+    return [point_merge(runs[0])(store, runs, all_alive, SYSTEM, part) for part in pairwise(places)]
 
 
 def found_by(store: RetriedStore, readers: Sequence[PointReader], hashes: Sequence[int]) -> list[set[GranuleRef]]:

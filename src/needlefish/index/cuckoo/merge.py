@@ -17,10 +17,18 @@ from needlefish.runtime import Runtime
 from needlefish.store import Store
 
 
-def merge_cuckoo(store: Store, runs: Sequence[RunRef], alive: Alive, runtime: Runtime, part: tuple[int, int] | None = None) -> RunRef:
+def merge_cuckoo(
+    store: Store,
+    runs: Sequence[RunRef],
+    alive: Alive,
+    runtime: Runtime,
+    part: tuple[int, int] | None = None,
+    most_slots: int | None = None,
+) -> RunRef:
     """A PointMerge. `part` are the buckets of the result that are wanted; parts of one input stand next to each other.
 
-    All parts of a result must be made with the same `alive`, since it decides which filters they have.
+    All parts of a result must be made with the same `alive`, since it decides which filters they have. Slots of an index,
+    `most_slots`, are of postings alone.
     """
     point = _layout(runs)
     first, end = part or (0, point.buckets)

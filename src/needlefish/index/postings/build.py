@@ -23,12 +23,15 @@ _KEY_BYTES = 32
 class PostingsBuilder:
     """Fills the seam `PointBuilder`. Hashes are kept until `finish`, which takes some 24 bytes more for each."""
 
-    def __init__(self, index: PointIndexDefinition, total_keys: int, keys_before: int = 0) -> None:
-        """The keys of the whole table decide the slots: `total_keys` as far as they are known, or those before and this run's own."""
+    def __init__(self, index: PointIndexDefinition, total_keys: int, keys_before: int = 0, tasks: int = 1) -> None:
+        """The keys of the whole table decide the slots: `total_keys` as far as they are known, or those before and this run's own,
+        times the tasks that make runs like it.
+        """
         self.keys = 0
         self._index = index
         self._total_keys = total_keys
         self._keys_before = keys_before
+        self._tasks = tasks
         self._granules: list[GranuleRef] = []
         self._hashes: list[Hashes] = []
 
@@ -43,7 +46,7 @@ class PostingsBuilder:
 
     def finish(self, store: Store, runtime: Runtime) -> RunRef:
         """The builder is spent after it: what it collected is let go before the pages are made."""
-        slots, granules = slots_for(self._index, max(self._total_keys, self._keys_before + self.keys)), len(self._granules)
+        slots, granules = slots_for(self._index, max(self._total_keys, self._keys_before + self._tasks * self.keys)), len(self._granules)
         pairs = sorted_pairs(self._hashes, slots)
         self._hashes = []
         shape = Shape(slots, page_slots_for(slots, granules, len(pairs)), max(1, granules))

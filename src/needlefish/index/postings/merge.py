@@ -26,9 +26,16 @@ _ALIVE_KEYS = 4096
 _WINDOW = 4
 
 
-def merge_postings(store: Store, runs: Sequence[RunRef], alive: Alive, runtime: Runtime, part: tuple[int, int] | None = None) -> RunRef:
-    """Fills the seam `PointMerge`. Parts of one result need the same `runs` and the same answers of `alive`."""
-    layout = merged_layout(runs)
+def merge_postings(
+    store: Store,
+    runs: Sequence[RunRef],
+    alive: Alive,
+    runtime: Runtime,
+    part: tuple[int, int] | None = None,
+    most_slots: int | None = None,
+) -> RunRef:
+    """Fills the seam `PointMerge`. Parts of one result need the same `runs` and `most_slots` and the same answers of `alive`."""
+    layout = merged_layout(runs, most_slots)
     first, end = _checked_part(layout, part)
     groups = [[PostingsFile(ref) for ref in group] for group in logical_runs(runs)]
     tables = [group[0].granule_table(store) for group in groups]

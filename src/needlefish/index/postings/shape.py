@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from needlefish.errors import CorruptError, InvalidError
-from needlefish.filters.postings import check_universe, page_slots_for, slots_for_keys
+from needlefish.filters.postings import MAX_SLOTS, check_universe, page_slots_for, slots_for_keys
 from needlefish.model.log import RunRef
 from needlefish.model.point_index import PointIndexDefinition, PointRun
 
@@ -71,12 +71,15 @@ def _check_whole(group: list[RunRef]) -> None:
         raise InvalidError(f"runs: the parts of {group[0].id} end at page {last.end} of {shape_of(last).pages}; give all of them")
 
 
-def merged_layout(runs: Sequence[RunRef]) -> PointRun:
-    """What a merge of these runs is going to be, before dead granules are left out: its slots and pages are final."""
+def merged_layout(runs: Sequence[RunRef], most_slots: int | None = None) -> PointRun:
+    """What a merge of these runs is going to be, before dead granules are left out: its slots and pages are final.
+
+    It has the slots of the coarsest, or `most_slots` where these are fewer still.
+    """
     groups = [[point_of(part) for part in group] for group in logical_runs(runs)]
     if not groups:
         raise InvalidError("runs: none; a merge needs at least one")
-    slots = min(group[0].slots for group in groups)
+    slots = min(most_slots or MAX_SLOTS, *(group[0].slots for group in groups))
     for group in groups:
         ratio, rest = divmod(group[0].slots, slots)
         if rest or ratio & (ratio - 1):

@@ -16,7 +16,7 @@ from needlefish.index.run_reader import RunReader
 from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.entries import ColumnStats
 from needlefish.table.find.filters import pass_filters
-from needlefish.table.find.points import indexed_candidates, uncovered
+from needlefish.table.find.points import ask_index
 from needlefish.table.find.ranges import Extent, extent_of, stretch
 from needlefish.table.find.receipt import LevelReceipt
 from needlefish.table.find.search import Candidate, Search, charged
@@ -28,17 +28,19 @@ _PART_LENGTH = 12
 
 def candidates(search: Search) -> Iterator[Candidate]:
     """What the index admits and what it does not cover, or what is left after all three levels."""
-    found = indexed_candidates(search)
+    found = ask_index(search)
     if found is None:
         yield from _by_levels(search, _files(search))
         return
-    yield from found
-    unknown = uncovered(search)
-    if unknown is not None:
+    yield from found.admitted
+    # A file that the index has admitted although it is named as not covered must not come twice.
+    admitted = {candidate.info.path for candidate in found.admitted}
+    unknown = [(key, info) for key, info in found.unknown if info.path not in admitted]
+    if unknown:
         yield from _by_levels(search, unknown)
 
 
-def _by_levels(search: Search, files: Iterator[tuple[str, ChunksetInfo]]) -> Iterator[Candidate]:
+def _by_levels(search: Search, files: Iterable[tuple[str, ChunksetInfo]]) -> Iterator[Candidate]:
     return pass_filters(search, _pass_ranges(search, files))
 
 

@@ -3,7 +3,6 @@
 It may only rule out what it covers. Where it cannot be read it rules nothing out, and the three levels take over.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +15,6 @@ from needlefish.format.run import KEY, path_of
 from needlefish.index import newest
 from needlefish.index.asking import ask_each
 from needlefish.index.point import PointReader
-from needlefish.index.run_reader import RunReader
 from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.point_index import PointIndexDefinition
 from needlefish.runtime import in_parallel
@@ -27,6 +25,10 @@ from needlefish.table.find.wanted import Wanted
 
 # Probing for so many is less work than handing it to threads.
 _FEW_HASHES = 8
+
+
+# What must not end a find: whatever cannot be read rules nothing out.
+_UNREADABLE = (CorruptError, NotFoundError, UnavailableError, UnsupportedError)
 
 
 @dataclass(slots=True)
@@ -44,18 +46,29 @@ class _Place:
             self.granules.add(granule)
 
 
-def indexed_candidates(search: Search) -> list[Candidate] | None:
-    """The chunksets that the best index admits; None if there is no index, or if it cannot answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """What an index says: the chunksets that it admits, and those that it does not know and so cannot rule out."""
+
+    admitted: list[Candidate]
+    unknown: list[tuple[str, ChunksetInfo]]
+
+
+def ask_index(search: Search) -> Indexed | None:
+    """The best index's answer; None if there is no index, or if it cannot be read."""
     definition = search.snapshot.state.definition
     index = best_index(definition, search.wanted)
     asked = None if index is None else asked_hashes(definition, index, search.wanted)
     if index is None or asked is None:
         return None
-    places = _probed(search, index, asked)
-    if places is None:
+    unknown, places = _uncovered(search, index), _probed(search, index, asked)
+    if unknown is None or places is None:
         return None
     search.receipt.index = _words(index, len(search.snapshot.point_runs(index)))
-    return [found for key, info in infos_of(search, list(places)) if (found := _candidate(search, info, places[key])) is not None]
+    infos = infos_of(search, list(places))
+    admitted = [found for key, info in infos if (found := _candidate(search, info, places[key])) is not None]
+    search.receipt.level("index").unknown = len(unknown)
+    return Indexed(admitted=admitted, unknown=list(infos_of(search, unknown)))
 
 
 def _words(index: PointIndexDefinition, runs: int) -> str:
@@ -90,20 +103,24 @@ def _read(search: Search, reader: PointReader, asked: Asked) -> list[tuple[Granu
         hits = reader.probe(store, asked.hashes)
         if not len(hits):
             return []
+        if len(asked.hashes) == 1:
+            return [(ref, asked.places) for ref in reader.granules(store, hits.ordinals.tolist())]
         order = np.argsort(hits.ordinals, kind="stable")
         ordinals, starts = np.unique(hits.ordinals[order], return_index=True)
         refs = reader.granules(store, ordinals.tolist())
         return list(zip(refs, np.split(asked.places[hits.places[order]], starts[1:]), strict=True))
-    except (CorruptError, NotFoundError, UnavailableError, UnsupportedError) as error:
-        search.complain(f"{path_of(reader.ref)}: {error}")
+    except _UNREADABLE as error:
+        path = path_of(reader.ref)
+        search.complain(f"{path}: {str(error).removeprefix(f'{path}: ')}")
         return None
 
 
 def _candidate(search: Search, info: ChunksetInfo, place: _Place) -> Candidate | None:
     if search.partitions is not None and info.partition not in search.partitions:
         return None
-    values = np.unique(np.concatenate(place.values))
-    wanted = _wanted(search, info, values)
+    # Of a single value there is nothing to choose.
+    single = len(search.wanted) == 1 and search.by_partition is None
+    wanted = search.wanted if single else _wanted(search, info, np.unique(np.concatenate(place.values)))
     if not len(wanted):
         return None
     return Candidate(info=info, wanted=wanted, granules=None if place.granules is None else tuple(sorted(place.granules)))
@@ -120,17 +137,12 @@ def _wanted(search: Search, info: ChunksetInfo, values: NDArray[np.int64]) -> Wa
     return search.wanted if len(values) == len(search.wanted) else search.wanted.chosen(values)
 
 
-def uncovered(search: Search) -> Iterator[tuple[str, ChunksetInfo]] | None:
-    """Chunksets that the index does not know, since they were committed while it was being built; None if it knows all."""
-    index = best_index(search.snapshot.state.definition, search.wanted)
-    readers = () if index is None else search.snapshot.runs(index.uncovered_kind)
-    return _listed(search, readers) if readers else None
-
-
-def _listed(search: Search, readers: Sequence[RunReader]) -> Iterator[tuple[str, ChunksetInfo]]:
-    """Those of them that are still part of the table."""
-    level = search.receipt.level("index")
-    for records in charged(search, level, newest.scan(search.snapshot.store, readers)):
-        for key, info in infos_of(search, records[KEY].to_pylist()):
-            level.unknown += 1
-            yield key, info
+def _uncovered(search: Search, index: PointIndexDefinition) -> list[str] | None:
+    """Chunksets that the index does not know, since they were committed while it was being built; None if nobody can tell."""
+    readers = search.snapshot.runs(index.uncovered_kind)
+    try:
+        found = charged(search, search.receipt.level("index"), newest.scan(search.snapshot.store, readers)) if readers else ()
+        return [key for records in found for key in records[KEY].to_pylist()]
+    except _UNREADABLE as error:
+        search.complain(str(error))
+        return None

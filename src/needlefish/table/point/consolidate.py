@@ -4,7 +4,7 @@ Parts are slot ranges (or bucket ranges) of the result. Each reads its own stret
 can make them side by side and none needs more memory than its part.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,10 +14,13 @@ import pyarrow as pa
 from needlefish.config import StoreConfig
 from needlefish.format.run import path_of
 from needlefish.index.point_kinds import merged_end, point_merge, whole_runs
-from needlefish.model.log import RunRef
-from needlefish.model.point_index import INDEX_KIND
+from needlefish.index.postings import slots_for
+from needlefish.model.definition import TableDefinition
+from needlefish.model.log import RunRef, TableState
+from needlefish.model.point_index import PointIndexDefinition
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import Store, open_store
+from needlefish.table.point.runs import indexed_keys
 
 PART_SCHEMA = pa.schema([("part", pa.binary())])
 RUN_SCHEMA = pa.schema([("run", pa.binary())])
@@ -33,46 +36,66 @@ class MergePart:
 
     runs: tuple[RunRef, ...]
     range: tuple[int, int] | None = None
+    most_slots: int | None = None
 
 
-def parts_of(runs: Sequence[RunRef]) -> list[MergePart]:
+def parts_of(runs: Sequence[RunRef], most_slots: int | None = None) -> list[MergePart]:
     """The parts that runs of one index are merged in."""
-    keys = sum(run.point.keys for run in runs if run.point is not None)
-    end = merged_end(runs)
-    count = min(end, -(-keys // _PART_KEYS))
+    end = merged_end(runs, most_slots)
+    count = min(end, -(-_keys(runs) // _PART_KEYS))
     if count <= 1:
-        return [MergePart(runs=tuple(runs))]
+        return [MergePart(runs=tuple(runs), most_slots=most_slots)]
     cuts = [end * number // count for number in range(count + 1)]
-    return [MergePart(runs=tuple(runs), range=(first, last)) for first, last in pairwise(cuts)]
+    return [MergePart(runs=tuple(runs), range=(first, last), most_slots=most_slots) for first, last in pairwise(cuts)]
 
 
 def merge_part(store: Store, part: MergePart, runtime: Runtime) -> RunRef:
     """Of runs that tasks have just put, all chunksets are alive."""
-    return point_merge(part.runs[0])(store, part.runs, lambda keys: [True] * len(keys), runtime, part.range)
+    return point_merge(part.runs[0])(store, part.runs, lambda keys: [True] * len(keys), runtime, part.range, part.most_slots)
 
 
-def scattered(runs: Iterable[RunRef]) -> dict[str, list[RunRef]]:
-    """Index runs by kind, where there is more than one; the parts of a run are one."""
-    found: dict[str, list[RunRef]] = {}
-    for run in runs:
-        if run.kind.startswith(INDEX_KIND):
-            found.setdefault(run.kind, []).append(run)
-    return {kind: of_kind for kind, of_kind in found.items() if len(whole_runs(of_kind)) > 1}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consolidation:
+    """What becomes of the index runs that tasks have put: `parts` are made of some, the others stay."""
+
+    runs: tuple[RunRef, ...]
+    parts: tuple[MergePart, ...]
+
+    def finished(self, store: Store, merged: Sequence[RunRef]) -> tuple[RunRef, ...]:
+        """The runs that are left, and the merged ones; inputs are removed, since no version ever named them."""
+        gone = {run.id for part in self.parts for run in part.runs}
+        if gone:
+            store.delete(path_of(run) for run in self.runs if run.id in gone)
+        return (*(run for run in self.runs if run.id not in gone), *merged)
 
 
-def consolidated(store: Store, runs: Sequence[RunRef], runtime: Runtime = SYSTEM) -> tuple[RunRef, ...]:
-    """`runs` with one of each index, made here part by part."""
-    if not scattered(runs):
-        return tuple(runs)
-    merged = [merge_part(store, part, runtime) for some in scattered(runs).values() for part in parts_of(some)]
-    return replaced(store, runs, merged)
+def plan_consolidation(definition: TableDefinition, keys_before: Mapping[str, int], runs: Sequence[RunRef]) -> Consolidation:
+    """One run of each index, with as many slots as all keys together want: a task knows its own alone."""
+    parts: list[MergePart] = []
+    for index in definition.point_indexes:
+        of_index = [run for run in runs if run.kind == index.run_kind]
+        most = _most_slots(index, keys_before.get(index.name, 0) + _keys(of_index))
+        if len(whole_runs(of_index)) > 1 or any(run.point is not None and run.point.slots > most for run in of_index):
+            parts += parts_of(of_index, most)
+    return Consolidation(runs=tuple(runs), parts=tuple(parts))
 
 
-def replaced(store: Store, runs: Sequence[RunRef], merged: Sequence[RunRef]) -> tuple[RunRef, ...]:
-    """The runs that are left, and the merged ones; inputs are removed, since no version ever named them."""
-    gone = {run.id for some in scattered(runs).values() for run in some}
-    store.delete(path_of(run) for run in runs if run.id in gone)
-    return (*(run for run in runs if run.id not in gone), *merged)
+def _most_slots(index: PointIndexDefinition, keys: int) -> int:
+    return slots_for(index, keys) if index.kind == "postings" else 0
+
+
+def _keys(runs: Sequence[RunRef]) -> int:
+    return sum(run.point.keys for run in runs if run.point is not None)
+
+
+def consolidated(store: Store, base: TableState, runs: Sequence[RunRef], runtime: Runtime = SYSTEM) -> tuple[RunRef, ...]:
+    """`runs` with one of each index, made here part by part; parts that are made already stay as they are."""
+    return consolidate_here(store, plan_consolidation(base.definition, indexed_keys(base), runs), runtime)
+
+
+def consolidate_here(store: Store, plan: Consolidation, runtime: Runtime = SYSTEM) -> tuple[RunRef, ...]:
+    """In this process, one part after the other."""
+    return plan.finished(store, [merge_part(store, part, runtime) for part in plan.parts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ def define_index(index: PointIndex, schema: Schema, properties: Properties) -> P
 def define_indexes(
     given: Sequence[PointIndex] | None, schema: Schema, key: tuple[int, ...], properties: Properties
 ) -> tuple[PointIndexDefinition, ...]:
-    """All indexes of a new table: the row key has one unless the list is empty."""
+    """All indexes of a new table: the row key has one unless the list is empty, or one of its columns cannot be indexed."""
     if given is None:
         given = []
     elif isinstance(given, PointIndex | str) or not isinstance(given, Sequence):
@@ -72,9 +72,9 @@ def define_indexes(
     elif not given:
         return ()
     found = [define_index(index, schema, properties) for index in given]
-    if all(index.fields != key for index in found):
-        names = [schema.field_by_id(field_id).name for field_id in key]
-        found.insert(0, define_index(PointIndex(names), schema, properties))
+    columns = [schema.field_by_id(field_id) for field_id in key]
+    if all(index.fields != key for index in found) and all(map(_can_be_indexed, columns)):
+        found.insert(0, define_index(PointIndex([column.name for column in columns]), schema, properties))
     for index in found:
         if sum(other.name == index.name for other in found) > 1:
             raise InvalidError(f"indexes has the name {index.name!r} twice; give one of them another name=")
@@ -96,13 +96,17 @@ def _fields(index: PointIndex, schema: Schema) -> list[Field]:
         raise InvalidError(f"PointIndex has columns {index.columns!r}; give a column's name or a list of names")
     found = [schema.field(name, "PointIndex") for name in names]
     for field in found:
-        if is_nested(field.arrow_type) or field.type == "boolean":
+        if not _can_be_indexed(field):
             raise InvalidError(
                 f"PointIndex names column {field.name!r} of type {field.type}; such values cannot be indexed: choose another"
             )
     if len({field.id for field in found}) < len(found):
         raise InvalidError(f"PointIndex names a column twice: {', '.join(names)}; name each once")
     return found
+
+
+def _can_be_indexed(field: Field) -> bool:
+    return not is_nested(field.arrow_type) and field.type != "boolean"
 
 
 def _choice(argument: str, value: str, choices: tuple[str, ...]) -> str:

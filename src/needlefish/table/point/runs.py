@@ -15,6 +15,8 @@ from needlefish.model.point_index import PointIndexDefinition
 from needlefish.runtime import Runtime
 from needlefish.store import Store
 
+# Tasks of one commit that a run leaves room for: up to 5 bits a key, which the merge of the tasks' runs takes back.
+_TASKS = 32
 # What waits for its run, with what finishing it takes: a task's memory has room for a few of these.
 _MOST_BYTES = 256 * 1024 * 1024
 
@@ -53,7 +55,10 @@ class PointRuns:
             self._add(builder or self._builder(index), key, index, entry)
 
     def _builder(self, index: PointIndexDefinition) -> PointBuilder:
-        found = self._builders[index.name] = point_builder(index, self._keys_before.get(index.name, 0), self._total_keys)
+        # Where the whole is not known, others are at work on the same commit; a merge gives up slots that are too many.
+        found = self._builders[index.name] = point_builder(
+            index, self._keys_before.get(index.name, 0), self._total_keys, _TASKS if not self._total_keys else 1
+        )
         return found
 
     def _add(self, builder: PointBuilder, key: str, index: PointIndexDefinition, entry: PointEntry) -> None:

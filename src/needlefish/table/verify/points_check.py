@@ -27,23 +27,30 @@ class PointsCheck:
 
     snapshot: Snapshot
     _unreadable: set[str] = field(default_factory=set)
-    _uncovered: dict[str, set[str]] = field(default_factory=dict)
+    _uncovered: dict[str, set[str] | None] = field(default_factory=dict)
 
     def check(self, entries: FileEntries, points: Sequence[PointEntry], found: Findings) -> None:
         indexes = {index.name: index for index in self.snapshot.state.definition.point_indexes}
         key = file_key(entries.info.partition, entries.info.file_name)
         for point in points:
             index = indexes[point.index]
-            if key in self._unknown(index):
+            unknown = self._unknown(index)
+            if unknown is None:
+                # The run itself is reported where runs are checked; without it nobody knows what the index must have.
+                continue
+            if key in unknown:
                 found.note(entries.info.path, f"not covered: index {index.name}", f"rebuild 'index/{index.name}'")
             elif index.run_kind not in self._unreadable:
                 self._check_index(index, key, point, entries, found)
 
-    def _unknown(self, index: PointIndexDefinition) -> set[str]:
+    def _unknown(self, index: PointIndexDefinition) -> set[str] | None:
+        """The chunksets that the index does not claim to know; None if that cannot be read."""
         if index.name not in self._uncovered:
-            readers = self.snapshot.runs(index.uncovered_kind)
-            found = newest.scan(self.snapshot.store, readers)
-            self._uncovered[index.name] = {key for records in found for key in records[KEY].to_pylist()}
+            try:
+                found = newest.scan(self.snapshot.store, self.snapshot.runs(index.uncovered_kind))
+                self._uncovered[index.name] = {key for records in found for key in records[KEY].to_pylist()}
+            except DAMAGE:
+                self._uncovered[index.name] = None
         return self._uncovered[index.name]
 
     def _check_index(self, index: PointIndexDefinition, key: str, point: PointEntry, entries: FileEntries, found: Findings) -> None:

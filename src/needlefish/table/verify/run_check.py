@@ -11,6 +11,7 @@ from needlefish.format.run import IS_DELETED, KEY, RunHeader, path_of
 from needlefish.index.point_kinds import verify_point_run
 from needlefish.index.salvage import Salvaged, read_header, salvage
 from needlefish.model.log import RunRef
+from needlefish.model.point_index import INDEX_KIND, UNCOVERED_KIND
 from needlefish.store import ByteRange, Store
 from needlefish.table.verify.report import Findings
 
@@ -19,7 +20,8 @@ def check_run(store: Store, ref: RunRef) -> Findings:
     """All that can be wrong with one run, named by its path."""
     found = Findings(runs=1, bytes=ref.bytes)
     path = path_of(ref)
-    remedy = f"rebuild {ref.kind!r}"
+    # What an index does not cover is known again once it covers everything.
+    remedy = f"rebuild {ref.kind.replace(UNCOVERED_KIND, INDEX_KIND, 1)!r}"
     texts: list[str] = []
 
     def check() -> None:
