@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from needlefish.config import StoreConfig
 from needlefish.errors import CorruptError
 from needlefish.format.run import run_path
-from needlefish.index import newest
+from needlefish.index import newest, run_reader
 from needlefish.index.build import put_run
 from needlefish.index.combine import or_bitmaps
 from needlefish.index.merge import merge_runs
@@ -20,6 +20,15 @@ from needlefish.index.run_reader import RunReader
 from needlefish.model.log import RunRef
 from needlefish.runtime import SYSTEM
 from needlefish.store import RetriedStore, open_store
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _blocks_matter() -> Iterator[None]:
+    """Small runs stand for large ones here: none comes whole."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_reader, "WHOLE_BYTES", 0)
+        yield
+
 
 SCHEMA = pa.schema([("key", pa.string()), ("is_deleted", pa.bool_()), ("value", pa.int64())])
 SKIPS = pa.schema([("key", pa.string()), ("is_deleted", pa.bool_()), ("skips", pa.binary())])

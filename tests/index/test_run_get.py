@@ -2,6 +2,7 @@
 
 import random
 from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import count
 
 import pyarrow as pa
@@ -13,12 +14,22 @@ from needlefish.config import StoreConfig
 from needlefish.errors import CorruptError
 from needlefish.format.metadata_key import column_key, file_key, hash64_part, hash128_part
 from needlefish.format.run import encode_run, run_path
+from needlefish.index import run_reader
 from needlefish.index.build import put_run
 from needlefish.index.recent import Recent
 from needlefish.index.run_reader import Blocks, RunReader
 from needlefish.model.log import RunId, RunRef
 from needlefish.runtime import SYSTEM
 from needlefish.store import RetriedStore, open_store
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _blocks_matter() -> Iterator[None]:
+    """Small runs stand for large ones here: none comes whole."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_reader, "WHOLE_BYTES", 0)
+        yield
+
 
 _numbers = count()
 

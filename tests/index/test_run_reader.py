@@ -1,6 +1,6 @@
 """Lookups in runs: the records that a dictionary would find, from the blocks they need and no more."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 from needlefish.config import StoreConfig
 from needlefish.errors import CorruptError
 from needlefish.format.run import encode_run, run_path
-from needlefish.index import newest
+from needlefish.index import newest, run_reader
 from needlefish.index.run_reader import RunReader
 from needlefish.model.log import RunId, RunRef
 from needlefish.store import RetriedStore, open_store
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _blocks_matter() -> Iterator[None]:
+    """Small runs stand for large ones here: none comes whole."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_reader, "WHOLE_BYTES", 0)
+        yield
+
 
 _numbers = count()
 _SCHEMA = pa.schema(

@@ -152,8 +152,8 @@ def test_sums_that_do_not_add_up_are_named(store: RetriedStore) -> None:
 def rewritten(store: RetriedStore, rows: list[dict[str, Any]]) -> Verification:
     """The chunkset's file with other rows, and an info that fits its footer: a faulty writer rather than damage."""
     definition = define_table(schema_from_text(SCHEMA), "id", "host", {}, bloom_columns="n")
-    buffer = ParquetBuffer(definition, 6)
     table = pa.Table.from_pylist(rows, schema=definition.schema.to_arrow())
+    buffer = ParquetBuffer(definition, table.slice(0, 6))
     for first in range(0, len(rows), 6):
         buffer.add(table.slice(first, 6))
     done = buffer.finish()

@@ -18,7 +18,7 @@ from needlefish.store import ByteRange, Store
 _REQUEST_BLOCKS = 64
 _REQUEST_BYTES = 4 * 1024 * 1024
 # Runs up to this size are read whole and kept.
-_WHOLE_BYTES = 32 * 1024
+WHOLE_BYTES = 32 * 1024
 # Up to so many keys are looked up one by one, and their blocks kept; more would push out what others need.
 _FEW_KEYS = 8
 
@@ -46,7 +46,7 @@ class RunReader:
         """Read at the first call, kept after it: some 60 bytes for each block of the run."""
         with self._lock:
             if self._header is None:
-                small = self.ref.bytes <= _WHOLE_BYTES
+                small = self.ref.bytes <= WHOLE_BYTES
                 (data,) = self._read(store, [ByteRange(0, self.ref.bytes if small else self.ref.header_bytes)])
                 self._header = decode_header(data[: self.ref.header_bytes], self.ref.header_checksum, self._path)
                 self._whole = data if small else None
@@ -95,7 +95,7 @@ class RunReader:
 
     def _expected(self, numbers: Sequence[int] | None, blocks: float) -> Cost:
         """Of these blocks where the header is at hand, else of so many of average size and the header; a small run comes whole."""
-        if self.ref.bytes <= _WHOLE_BYTES:
+        if self.ref.bytes <= WHOLE_BYTES:
             return Cost() if self._whole is not None else Cost(requests=1, bytes=self.ref.bytes)
         if self._header is not None:
             offsets = self._header[0].offsets

@@ -82,7 +82,7 @@ def _repeats(values: pa.ChunkedArray) -> bool:
     """Whether a dictionary pays. Of values that hardly repeat it takes a sixth more bytes, and reading it a third longer."""
     if pa.types.is_nested(values.type):
         return True
-    return 2 * pc.count_distinct(values).as_py() <= len(values)
+    return int(2 * pc.count_distinct(values).as_py()) <= len(values)
 
 
 def _leaf_paths(name: str, kind: pa.DataType) -> list[str]:
