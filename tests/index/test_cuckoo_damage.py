@@ -1,8 +1,10 @@
 """Damaged cuckoo runs: a probe gives the right answer or raises, whatever byte is wrong."""
 
 import base64
+import os
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from needlefish.config import StoreConfig
 from needlefish.errors import CorruptError
 from needlefish.format.granule_table import GranuleRef
 from needlefish.format.run import path_of
-from needlefish.index.cuckoo import CuckooBuilder, CuckooReader, verify_cuckoo
+from needlefish.index.cuckoo import CuckooBuilder, CuckooReader, file, verify_cuckoo
 from needlefish.index.point import Hits
 from needlefish.model.log import RunRef
 from needlefish.model.point_index import PointIndexDefinition
@@ -116,3 +118,29 @@ def test_a_log_that_says_other_things_is_seen(run: tuple[RetriedStore, RunRef]) 
         verify_cuckoo(store, replace(ref, records=9))
     with pytest.raises(CorruptError):
         verify_cuckoo(store, replace(ref, point=replace(ref.point, granules=2)))
+
+
+def test_long_rows_are_searched_where_they_lie_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As rows of megabytes are; a file that is cut off or gone by then is damage, not the end of the process."""
+    monkeypatch.setattr(file, "_LONG_ROW", 0)
+    store = open_store(StoreConfig(uri=str(tmp_path)))
+    hashes = np.random.default_rng(3).integers(0, 2**64, 400, np.uint64, endpoint=False)
+    builder = CuckooBuilder(PointIndexDefinition(name="id", fields=(1,), kind="cuckoo", bits=16, buckets=40))
+    for number in range(4):
+        builder.add(GranuleRef(key_of(number), number), hashes[number::4])
+    ref = builder.finish(store, SYSTEM)
+    reader = CuckooReader(ref)
+    reader.probe(store, hashes[:1])
+    before = store.meter.snapshot()
+    for number, hashed in enumerate(hashes.tolist()):
+        assert number % 4 in reader.probe(store, np.array([hashed], np.uint64)).ordinals.tolist()
+    used = store.meter.snapshot() - before
+    assert ref.point is not None
+    assert used.bytes_read <= 2 * len(hashes) * ref.point.row_bytes
+    assert used.requests >= len(hashes)
+    os.truncate(tmp_path / path_of(ref), ref.bytes // 2)
+    with pytest.raises(CorruptError, match="cut off"):
+        reader.probe(store, hashes[:1])
+    store.delete([path_of(ref)])
+    with pytest.raises(CorruptError, match="missing"):
+        reader.probe(store, hashes[:1])

@@ -5,7 +5,7 @@ Must not know what the bytes mean: no formats, no tables, no log.
 """
 
 from needlefish.store.base import ByteRange, ObjectInfo, Store
-from needlefish.store.mapping import local_path
+from needlefish.store.mapping import MappedFile, local_path, mapped
 from needlefish.store.meter import Meter, Traffic, Usage
 from needlefish.store.metered import MeteredStore
 from needlefish.store.open import layered, open_store, sweep_staging
@@ -14,6 +14,7 @@ from needlefish.store.retried import RetriedStore
 
 __all__ = [
     "ByteRange",
+    "MappedFile",
     "Meter",
     "MeteredStore",
     "ObjectInfo",
@@ -25,6 +26,7 @@ __all__ = [
     "Usage",
     "layered",
     "local_path",
+    "mapped",
     "open_store",
     "sweep_staging",
 ]

@@ -13,12 +13,14 @@ from needlefish.format.run import path_of
 from needlefish.index.cuckoo.filters import Filters
 from needlefish.model.log import RunRef
 from needlefish.model.point_index import PointRun
-from needlefish.store import ByteRange, Store
+from needlefish.store import ByteRange, MappedFile, Store, local_path, mapped
 
 # What a pass over rows holds of a file at once, unless a single row is larger.
 STRIPE_BYTES = 8 * 1024 * 1024
 # Records of the granule table that are read in vain rather than asked around: 1 KiB, far less than a request costs.
 _GAP_RECORDS = 32
+# Rows from this length on are searched where they lie.
+_LONG_ROW = 64 * 1024
 
 
 class CuckooFile:
@@ -30,6 +32,19 @@ class CuckooFile:
         self.ref = ref
         self.point: PointRun = ref.point
         self.path = path_of(ref)
+        self._mapped: MappedFile | None = None
+
+    def read_rows(self, store: Store, regions: Sequence[Region]) -> Sequence[bytes | memoryview]:
+        """Rows of a probe: long ones in place where the file is local, since copying takes longer than searching."""
+        if self.point.row_bytes < _LONG_ROW or local_path(store, self.path) is None:
+            return self.read(store, regions)
+        self._mapped = self._mapped or mapped(store, self.path)
+        if self._mapped is None:
+            return self.read(store, regions)
+        try:
+            return self._mapped.read(store, [ByteRange(region.start, region.length) for region in regions])
+        except NotFoundError as error:
+            raise CorruptError(f"{self.path}: missing or cut off, though a version has it") from error
 
     def read(self, store: Store, regions: Sequence[Region]) -> list[bytes]:
         try:

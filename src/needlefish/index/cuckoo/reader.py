@@ -62,7 +62,7 @@ class CuckooReader:
         everything = filters.everything if first in buckets else filters.everything[:0]
         return np.concatenate([*found, everything])
 
-    def _owners(self, data: bytes, bucket: int, fingerprint: int, filters: Filters) -> Ordinals:
+    def _owners(self, data: bytes | memoryview, bucket: int, fingerprint: int, filters: Filters) -> Ordinals:
         row = checked_row(data, self._point.row_bytes, bucket, self._file.path)
         positions = search_row(row, self._point.bits, filters.total_slots, fingerprint)
         if not len(positions):
@@ -70,10 +70,10 @@ class CuckooReader:
         owners = filters.owners(positions)
         return owners[filters.kept(owners)]
 
-    def _fetch(self, store: Store, regions: list[Region]) -> list[bytes]:
+    def _fetch(self, store: Store, regions: list[Region]) -> Sequence[bytes | memoryview]:
         """The regions, in one call with the filter table if that is not here yet."""
         if self._filters is not None:
-            return self._file.read(store, regions)
+            return self._file.read_rows(store, regions)
         *found, table = self._file.read(store, [*regions, filters_region(self._point)])
         self._filters = Filters.decoded(table, self._point, self._file.path)
         return found
