@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 
@@ -21,10 +21,22 @@ class Peaks:
             if found is not None:
                 self.by_process[process] = (_name(process), found)
 
+    @property
+    def total_bytes(self) -> int:
+        """Of all processes together: above the true peak where they did not have theirs at once."""
+        return sum(peak for _, peak in self.by_process.values())
+
     def by_name(self) -> dict[str, list[int]]:
         """The peaks of all processes of a kind, largest first."""
         names = sorted({name for name, _ in self.by_process.values()})
         return {name: sorted((peak for other, peak in self.by_process.values() if other == name), reverse=True) for name in names}
+
+
+def forget_peaks() -> None:
+    """Begins anew: the kernel sets every process's peak to what it holds now, where it lets us."""
+    for process in _family(os.getpid()):
+        with suppress(OSError):
+            Path(f"/proc/{process}/clear_refs").write_text("5")
 
 
 @contextmanager
