@@ -8,6 +8,7 @@ RUNS = (
     "bloom",
     "pipeline",
     "tag",
+    "point_index",
     "compare --workload requests",
     "compare --workload events",
     "compare --workload orders",

@@ -30,7 +30,7 @@ def machine() -> dict[str, object]:
         "system": f"{platform.system()} {platform.machine()}",
         "packages": {name: _version(name) for name in (*_PACKAGES, *_PEERS)},
         "commit": _git("rev-parse", "--short", "HEAD"),
-        "changed_since_commit": bool(_git("status", "--porcelain", "--", "src", "benchmarks/*.py")),
+        "changed_since_commit": bool(_git("status", "--porcelain", "--", ":/src", ":/benchmarks/*.py")),
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
     }
 
