@@ -12,8 +12,8 @@ INDEX_KIND = "index/"
 # The same for runs like `files` that name the chunksets an index does not know.
 UNCOVERED_KIND = "uncovered/"
 
-# Keys that an index is laid out for unless its user knows better. A table with fewer pays two or three bits a key for the
-# room, one with more gets more slots in its newer runs.
+# Keys that an index is laid out for unless its user knows better. A table with fewer pays a bit a key
+# for each time that it could double, one with more gets more slots in its newer runs.
 EXPECTED_KEYS = 2**27
 
 
