@@ -22,15 +22,15 @@ demo: setup ## build a table with Spark, read it back, look at what it cost
 	$(BIN)/needlefish demo
 
 check: setup ## ruff, mypy, the rooms' layers, spec against code
-	$(BIN)/ruff check src tests tools benchmarks
-	$(BIN)/ruff format --check src tests tools benchmarks
+	$(BIN)/ruff check src tests tools benchmarks examples
+	$(BIN)/ruff format --check src tests tools benchmarks examples
 	$(BIN)/mypy
 	$(BIN)/python tools/layers.py
 	$(BIN)/python -m pytest -q tests/spec tests/tools
 
 format: setup ## let ruff write the code's shape
-	$(BIN)/ruff check --fix src tests tools benchmarks
-	$(BIN)/ruff format src tests tools benchmarks
+	$(BIN)/ruff check --fix src tests tools benchmarks examples
+	$(BIN)/ruff format src tests tools benchmarks examples
 
 test: setup ## all tests, with a real Spark and a real S3 protocol
 	$(BIN)/python -m pytest -q

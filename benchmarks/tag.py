@@ -81,7 +81,7 @@ def write_share(uri: str, numbers: Sequence[int], sizes: Sizes) -> tuple[pa.Tabl
             yield entry
 
     entries = chain.from_iterable(map(written, numbers))
-    results = pa.Table.from_batches(hand_back(entries, store, SYSTEM), schema=RESULT_SCHEMA)
+    results = pa.Table.from_batches(hand_back(entries, plan, store, SYSTEM), schema=RESULT_SCHEMA)
     return results, pa.concat_tables(expected)
 
 

@@ -92,7 +92,7 @@ def test_a_wrong_partition_column_is_refused(partition_by: object, complaint: st
     ("properties", "complaint"),
     [
         ({"granules": 5}, "properties has 'granules', which no table has; the names are granule_rows,"),
-        ({"granule_rows": 0}, r"properties\['granule_rows'\] is 0; give a value above zero of the kind of the default 8192"),
+        ({"granule_rows": 0}, r"properties\['granule_rows'\] is 0; give a value above zero of the kind of the default 4096"),
         ({"granule_rows": "8192"}, r"properties\['granule_rows'\] is '8192'"),
         ({"chunkset_rows": True}, r"properties\['chunkset_rows'\] is True"),
         ({"granule_bloom_probability": 1}, r"properties\['granule_bloom_probability'\] is 1"),

@@ -82,7 +82,7 @@ def _key_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
 
 def _properties(given: Mapping[str, object]) -> Properties:
     if not isinstance(given, Mapping):
-        raise InvalidError(f"properties is {given!r}; give a mapping, such as {{'granule_rows': 8192}}")
+        raise InvalidError(f"properties is {given!r}; give a mapping, such as {{'granule_rows': 4096}}")
     known = {found.name: found.default for found in fields(Properties)}
     for name, value in given.items():
         if name not in known:
