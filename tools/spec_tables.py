@@ -26,6 +26,7 @@ RECORDS: dict[str, type] = {
         log.TableState,
         log.RunRef,
         log.Totals,
+        log.Batch,
         definition.TableDefinition,
         definition.PartitionColumn,
         definition.Properties,

@@ -27,7 +27,9 @@ class Description:
     version: int
     timestamp_ms: int
     format: int
+    # Visible ones; the files hold `skipped` more, which newer rows replaced or deletes removed.
     rows: int
+    skipped: int
     files: int
     bytes: int
     runs: int
@@ -37,6 +39,8 @@ class Description:
     bloom_columns: tuple[str, ...]
     columns: tuple[ColumnDescription, ...]
     properties: dict[str, object]
+    # The last number that each application has delivered.
+    batches: dict[str, int]
 
 
 def describe(uri: str, state: TableState) -> Description:
@@ -47,7 +51,8 @@ def describe(uri: str, state: TableState) -> Description:
         version=state.version,
         timestamp_ms=state.timestamp_ms,
         format=state.format,
-        rows=state.totals.rows,
+        rows=state.totals.visible_rows,
+        skipped=state.totals.skipped,
         files=state.totals.files,
         bytes=state.totals.bytes,
         runs=len(state.runs),
@@ -56,6 +61,7 @@ def describe(uri: str, state: TableState) -> Description:
         bloom_columns=tuple(definition.schema.field_by_id(field_id).name for field_id in definition.bloom_columns),
         columns=tuple(_column(state, position) for position in range(len(definition.schema.fields))),
         properties=asdict(definition.properties),
+        batches={batch.application: batch.number for batch in state.batches},
     )
 
 

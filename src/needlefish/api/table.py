@@ -249,7 +249,7 @@ class Table:
         return describe(self.uri, self._state)
 
     def __repr__(self) -> str:
-        return f"Table({self.uri!r}, version={self.version}, rows={self._state.totals.rows})"
+        return f"Table({self.uri!r}, version={self.version}, rows={self._state.totals.visible_rows})"
 
 
 def _open(uri: str, options: Mapping[str, str] | None) -> RetriedStore:

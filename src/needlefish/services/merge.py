@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from needlefish.errors import ConflictError, CorruptError, NeedlefishError
+from needlefish.index.combine import UNITE_SKIPS
 from needlefish.index.merge import merge_runs
 from needlefish.model.log import RunKind, RunRef, TableState
 from needlefish.runtime import SYSTEM, Runtime
@@ -70,7 +71,8 @@ def _taken(runs: Sequence[RunRef]) -> int:
 
 def run_merge(store: Store, plan: MergePlan, runtime: Runtime = SYSTEM) -> Merged:
     """Reads the runs and puts the one that replaces them; nothing is true of it yet."""
-    return Merged(plan=plan, run=merge_runs(store, plan.kind, plan.runs, runtime, drop_tombstones=plan.oldest))
+    combine = UNITE_SKIPS if plan.kind == "skips" else None
+    return Merged(plan=plan, run=merge_runs(store, plan.kind, plan.runs, runtime, drop_tombstones=plan.oldest, combine=combine))
 
 
 def commit_merges(store: Store, state: TableState, done: Sequence[Merged], runtime: Runtime = SYSTEM) -> TableState | None:

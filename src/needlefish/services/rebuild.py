@@ -28,6 +28,8 @@ from needlefish.table.chunkset_entries import FilterCollector, FooterStats
 from needlefish.table.chunkset_reader import open_chunkset
 from needlefish.table.commit import totals_of
 from needlefish.table.row_stats import RowStats, primitive_fields
+from needlefish.table.skips import with_hidden
+from needlefish.table.snapshot import Snapshot
 from needlefish.timeline import Log, Proposal
 from needlefish.version import WRITER
 
@@ -47,7 +49,12 @@ class RebuildResult:
 
 def kind_from(given: str) -> RunKind:
     """A kind of run that can be rebuilt."""
-    kinds: tuple[RunKind, ...] = get_args(RunKind)
+    if given == "skips":
+        raise InvalidError(
+            "kind is 'skips'; no data file says which of its rows are hidden, so that these runs cannot be made anew: "
+            "restore the run that verify names from a copy, or open the last version before it"
+        )
+    kinds: tuple[RunKind, ...] = tuple(kind for kind in get_args(RunKind) if kind != "skips")
     for kind in kinds:
         if given == kind:
             return kind
@@ -130,7 +137,7 @@ def commit_rebuild(store: Store, base: TableState, kind: RunKind, share: Share, 
     replaced = {run.id for run in base.runs_of(kind)} if whole else set()
     if not added and not replaced:
         return Rebuilt(state=base)
-    correction = _correction(base, share.infos) if whole and kind == "files" else Totals()
+    correction = _correction(store, base, share.infos) if whole and kind == "files" else Totals()
     removed: tuple[RunRef, ...] = ()
 
     def propose(state: TableState | None) -> Proposal:
@@ -145,10 +152,15 @@ def commit_rebuild(store: Store, base: TableState, kind: RunKind, share: Share, 
     return Rebuilt(state=after, added=added, removed=removed)
 
 
-def _correction(base: TableState, infos: Sequence[ChunksetInfo]) -> Totals:
+def _correction(store: Store, base: TableState, infos: Sequence[ChunksetInfo]) -> Totals:
     """What the table's sums were off by: nothing, unless files are gone for good."""
     now, before = totals_of(infos), base.totals
-    return Totals(rows=now.rows - before.rows, files=now.files - before.files, bytes=now.bytes - before.bytes)
+    if now == replace(before, skipped=0):
+        return Totals()
+    skipped = sum(len(hidden.rows) for _, hidden in with_hidden(Snapshot(store=store, state=base), infos) if hidden)
+    return Totals(
+        rows=now.rows - before.rows, files=now.files - before.files, bytes=now.bytes - before.bytes, skipped=skipped - before.skipped
+    )
 
 
 def _check_still_live(store: Store, base: TableState, state: TableState, infos: Sequence[ChunksetInfo]) -> None:

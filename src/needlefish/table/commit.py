@@ -24,13 +24,18 @@ def totals_of(infos: Sequence[ChunksetInfo]) -> Totals:
 
 def commit_append(store: Store, base: TableState, written: Written, runtime: Runtime = SYSTEM) -> TableState:
     """Makes what was written under `base` part of the table and returns the new state."""
-    runs = (*put_metadata_runs(store, written, runtime), *written.bloom_runs)
+    runs = put_runs(store, written, runtime)
 
     def propose(state: TableState | None) -> Proposal:
         check_same_table(base, state, store.uri)
         return Proposal(action="append", runs_added=runs, added=totals_of([entry.info for entry in written.entries]))
 
     return Log(store, WRITER, runtime).append(base, propose)
+
+
+def put_runs(store: Store, written: Written, runtime: Runtime) -> tuple[RunRef, ...]:
+    """All runs that describe what was written, those that tasks have put already among them."""
+    return (*put_metadata_runs(store, written, runtime), *written.bloom_runs)
 
 
 def put_metadata_runs(store: Store, written: Written, runtime: Runtime) -> tuple[RunRef, ...]:

@@ -22,6 +22,7 @@ from needlefish.table.find.fitting import fitting
 from needlefish.table.find.ranges import Extent, stretch
 from needlefish.table.find.search import Candidate
 from needlefish.table.find.wanted import Wanted
+from needlefish.table.skips import Hidden, visible_granules
 from needlefish.table.snapshot import Snapshot
 
 # The position of a row in its chunkset.
@@ -40,16 +41,20 @@ class Match:
     granules_read: int
     granules_pruned: int
     false_granules: int
+    # Rows that have a wanted value but are hidden.
+    rows_skipped: int
 
 
-def match_rows(snapshot: Snapshot, candidate: Candidate, columns: Sequence[Field]) -> Match:
-    """Reads what the candidate's own footer cannot rule out."""
+def match_rows(snapshot: Snapshot, candidate: Candidate, columns: Sequence[Field], hidden: Hidden | None) -> Match:
+    """Reads what neither the candidate's own footer nor its hidden rows rule out."""
     granules: list[tuple[int, Wanted]] = []
-    if not _is_younger(snapshot, candidate):
+    visible = visible_granules(candidate.info, hidden)
+    if visible and not _is_younger(snapshot, candidate):
         chunkset = open_chunkset(snapshot.store, snapshot.state.definition, candidate.info)
-        granules = _admitted(snapshot.store, chunkset, candidate.wanted)
+        granules = _admitted(snapshot.store, chunkset, candidate.wanted, visible)
     fields = list(dict.fromkeys([*candidate.wanted.fields, *columns]))
-    parts = [_exact(_with_positions(chunkset, number, fields), wanted) for number, wanted in granules]
+    matching = [_exact(_with_positions(chunkset, number, fields), wanted) for number, wanted in granules]
+    parts = matching if hidden is None else [hidden.left(part, part[ROW]) for part in matching]
     names = [ROW, *(field.name for field in columns)]
     empty = pa.schema([(ROW, pa.int64()), *(field.to_arrow() for field in columns)])
     return Match(
@@ -58,6 +63,7 @@ def match_rows(snapshot: Snapshot, candidate: Candidate, columns: Sequence[Field
         granules_read=len(granules),
         granules_pruned=len(candidate.info.granules) - len(granules),
         false_granules=sum(part.num_rows == 0 for part in parts),
+        rows_skipped=sum(part.num_rows for part in matching) - sum(part.num_rows for part in parts),
     )
 
 
@@ -78,9 +84,9 @@ def _exact(rows: pa.Table, wanted: Wanted) -> pa.Table:
     return rows.filter(pa.array(numbers >= 0))
 
 
-def _admitted(store: Store, chunkset: OpenChunkset, wanted: Wanted) -> list[tuple[int, Wanted]]:
+def _admitted(store: Store, chunkset: OpenChunkset, wanted: Wanted, visible: Sequence[int]) -> list[tuple[int, Wanted]]:
     """The granules to read, each with the values that its range leaves possible."""
-    parts = ((number, _in_range(chunkset, number, wanted)) for number in range(len(chunkset.info.granules)))
+    parts = ((number, _in_range(chunkset, number, wanted)) for number in visible)
     left = [(number, part) for number, part in parts if len(part)]
     # An adopted file's writer may have chosen another physical type, under which values hash differently.
     if len(left) <= 1 or chunkset.info.adopted is not None:

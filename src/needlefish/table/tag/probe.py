@@ -14,7 +14,7 @@ from needlefish.table.find import Candidate, FindReceipt, Search, candidates
 from needlefish.table.partition.prune import MOST_PINNED
 from needlefish.table.snapshot import Snapshot
 from needlefish.table.tag.keys import KeyChunk, key_chunks
-from needlefish.table.tag.locate import locate
+from needlefish.table.tag.locate import hidden_by_path, locate
 from needlefish.table.tag.parcel import Parcel, parcel_batches
 from needlefish.table.tag.plan import TagPlan
 
@@ -55,7 +55,7 @@ def probe(snapshot: Snapshot, chunk: KeyChunk) -> Iterator[Parcel]:
 
 
 def _located(snapshot: Snapshot, candidate: Candidate, keys: pa.Table) -> Iterator[Parcel]:
-    found = locate(snapshot, candidate, keys)
+    found = locate(snapshot, candidate, keys, hidden_by_path(snapshot, [candidate.info])[candidate.info.path])
     for first in range(0, found.num_rows, _PARCEL_ROWS):
         yield Parcel(file=f"{candidate.info.path}#{first}", info=None, rows=found.slice(first, _PARCEL_ROWS))
 

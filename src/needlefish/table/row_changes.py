@@ -1,0 +1,117 @@
+"""Committing rows and skips together: what replaces and what is replaced become true in one entry.
+
+Order matters, as for every commit: data before runs before entry. A crash in between leaves orphans.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from needlefish.format.skips_record import Skips, encode_skips, united
+from needlefish.index.build import put_run
+from needlefish.model.log import Action, Batch, RunRef, TableState, Totals
+from needlefish.runtime import SYSTEM, Runtime
+from needlefish.store import Store
+from needlefish.table.commit import check_same_table, put_runs, totals_of
+from needlefish.table.skips import skips_of
+from needlefish.table.snapshot import Snapshot
+from needlefish.table.task import RESULT_SCHEMA, Written, collect
+from needlefish.timeline import Log, Proposal
+from needlefish.version import WRITER
+
+NOTHING_WRITTEN = collect(RESULT_SCHEMA.empty_table())
+
+# Called with the state that the keys were compared against and the newest one, once for each attempt to commit: compares
+# with what came between and returns the skips that are missing.
+Heal = Callable[[TableState, TableState], Iterable[Skips]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChanges:
+    """What a commit wants to become true: rows that were written, and rows that they or a delete hide."""
+
+    action: Action
+    written: Written = NOTHING_WRITTEN
+    skips: tuple[Skips, ...] = ()
+    batch: Batch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What became of changes. `skipped` counts rows that were visible before."""
+
+    state: TableState
+    skipped: int = 0
+    # The batch, or a later one of its application, was there already: nothing was done.
+    repeated: bool = False
+
+
+def commit_changes(
+    store: Store, base: TableState, changes: RowChanges, *, heal: Heal | None = None, runtime: Runtime = SYSTEM
+) -> Committed:
+    """Makes changes that were prepared under `base` part of the table, as one version."""
+    if is_repeated(base, changes.batch):
+        return Committed(state=base, repeated=True)
+    attempt = _Attempt(store=store, base=base, changes=changes, heal=heal, runtime=runtime)
+    if not changes.written.entries and not changes.skips and changes.batch is None:
+        return Committed(state=base)
+    attempt.put()
+    state = Log(store, WRITER, runtime).append(base, attempt.propose)
+    return Committed(state=state, skipped=attempt.skipped, repeated=attempt.repeated)
+
+
+def is_repeated(state: TableState, batch: Batch | None) -> bool:
+    """Whether a state has the batch, or a later one of the same application."""
+    last = None if batch is None else state.last_batch(batch.application)
+    return batch is not None and last is not None and batch.number <= last
+
+
+@dataclass(slots=True, kw_only=True)
+class _Attempt:
+    """One commit, over all its attempts."""
+
+    store: Store
+    base: TableState
+    changes: RowChanges
+    heal: Heal | None
+    runtime: Runtime
+    runs: tuple[RunRef, ...] = ()
+    skipped: int = 0
+    repeated: bool = False
+    # Healing skips of an earlier attempt and their run, should the next one need the same.
+    _healed: tuple[tuple[Skips, ...], tuple[RunRef, ...]] = field(default=((), ()))
+
+    def put(self) -> None:
+        """All that does not depend on what others commit meanwhile."""
+        written = put_runs(self.store, self.changes.written, self.runtime) if self.changes.written.entries else ()
+        self.runs = (*written, *self._put_skips(self.changes.skips))
+
+    def propose(self, newest: TableState | None) -> Proposal | None:
+        check_same_table(self.base, newest, self.store.uri)
+        assert newest is not None, "the log of an open table never becomes empty"
+        self.repeated = is_repeated(newest, self.changes.batch)
+        if self.repeated:
+            return None
+        healing = () if self.heal is None else tuple(self.heal(self.base, newest))
+        if healing != self._healed[0]:
+            self._healed = (healing, self._put_skips(healing))
+        self.skipped = count_new(self.store, newest, (*self.changes.skips, *healing))
+        totals = totals_of([entry.info for entry in self.changes.written.entries])
+        return Proposal(
+            action=self.changes.action,
+            runs_added=(*self.runs, *self._healed[1]),
+            added=totals.plus(Totals(skipped=self.skipped)),
+            batch=self.changes.batch,
+            # Who heals has compared with everything up to the newest state.
+            prev_max=self.base.version if self.heal is None else newest.version,
+        )
+
+    def _put_skips(self, skips: Iterable[Skips]) -> tuple[RunRef, ...]:
+        records = encode_skips(skips)
+        return (put_run(self.store, "skips", records, self.runtime),) if records.num_rows else ()
+
+
+def count_new(store: Store, state: TableState, skips: Iterable[Skips]) -> int:
+    """How many of these rows no run of the state hides yet."""
+    wanted = united(skips)
+    known = skips_of(Snapshot(store=store, state=state), wanted) if wanted else {}
+    return sum(len(one.rows - known[key]) if key in known else len(one.rows) for key, one in wanted.items())
