@@ -13,8 +13,10 @@ from pathlib import Path
 
 import msgspec
 
+from needlefish.format.cuckoo_run import CuckooTrailer
+from needlefish.format.postings_run import PostingsTrailer
 from needlefish.format.run import RunHeader
-from needlefish.model import chunkset, definition, entries, log, schema
+from needlefish.model import chunkset, definition, entries, log, point_index, schema
 
 SPEC = Path(__file__).parent.parent / "spec"
 
@@ -32,7 +34,11 @@ RECORDS: dict[str, type] = {
         definition.Properties,
         schema.Schema,
         schema.Field,
+        point_index.PointIndexDefinition,
+        point_index.PointRun,
         RunHeader,
+        PostingsTrailer,
+        CuckooTrailer,
         chunkset.ChunksetInfo,
         chunkset.Granule,
         entries.ColumnStats,

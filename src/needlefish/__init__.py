@@ -1,6 +1,6 @@
 """Needlefish finds the needle in a data lake: a keyed table kept as plain Parquet on any object store."""
 
-from needlefish.api import Found, Scan, Table, spark_session
+from needlefish.api import Found, PointIndex, Scan, Table, spark_session
 from needlefish.errors import (
     AlreadyExistsError,
     CommitUnknownError,
@@ -27,6 +27,7 @@ __all__ = [
     "JobFailedError",
     "NeedlefishError",
     "NotFoundError",
+    "PointIndex",
     "Scan",
     "Table",
     "UnavailableError",

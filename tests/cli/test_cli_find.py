@@ -61,7 +61,7 @@ def test_the_receipt_is_the_last_line(cli: Run, table: str) -> None:
     assert len(rows) == 1
     assert (receipt["values"], receipt["rows_returned"], receipt["granules_read"]) == (1, 1, 1)
     levels = {level["name"]: level for level in receipt["levels"]}
-    assert list(levels) == ["files", "ranges", "filters", "data"]
+    assert list(levels) == ["index", "files", "ranges", "filters", "data"]
     assert (levels["files"]["files_in"], levels["data"]["files_in"], levels["data"]["files_out"]) == (9, 1, 1)
     assert receipt["requests"] == sum(level["requests"] for level in levels.values()) > 0
 

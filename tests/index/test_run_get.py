@@ -14,7 +14,8 @@ from needlefish.errors import CorruptError
 from needlefish.format.metadata_key import column_key, file_key, hash64_part, hash128_part
 from needlefish.format.run import encode_run, run_path
 from needlefish.index.build import put_run
-from needlefish.index.run_reader import RunReader
+from needlefish.index.recent import Recent
+from needlefish.index.run_reader import Blocks, RunReader
 from needlefish.model.log import RunId, RunRef
 from needlefish.runtime import SYSTEM
 from needlefish.store import RetriedStore, open_store
@@ -90,6 +91,41 @@ def test_few_keys_read_few_blocks(store: RetriedStore) -> None:
     again = reads.meter.snapshot()
     assert found(reader.get(reads, ["a"])) == []
     assert (reads.meter.snapshot() - again).requests == 0
+
+
+def test_a_kept_block_is_no_request(store: RetriedStore) -> None:
+    keys = [f"k{number:05}" for number in range(2_000)]
+    ref = put_run(store, "files", records(keys), SYSTEM)
+    blocks: Blocks = Recent(1 << 20)
+    reader = RunReader(ref, blocks)
+    reader.header(store)
+    for wanted, requests in ((["k00000"], 1), (["k00001", "k00300"], 1), (["k00002", "k00301", "k00999", "x"], 2), (["k00003"], 0)):
+        reads = store.apart()
+        expected = reader.expected_of_get(wanted)
+        assert found(reader.get(reads, wanted)) == [(key, int(key[1:])) for key in wanted if key in keys]
+        assert (expected.requests, expected.bytes) == (reads.meter.snapshot().requests, reads.meter.snapshot().bytes_read)
+        assert expected.requests == requests, wanted
+    many = keys[::256]
+    reads = store.apart()
+    assert found(reader.get(reads, many[:8])) == [(key, int(key[1:])) for key in many]
+    assert len(blocks) == 8, "eight keys are few"
+
+
+def test_many_keys_push_nothing_out(store: RetriedStore) -> None:
+    keys = [f"k{number:05}" for number in range(5_000)]
+    blocks: Blocks = Recent(1 << 20)
+    reader = RunReader(put_run(store, "files", records(keys), SYSTEM), blocks)
+    assert found(reader.get(store, keys[::10])) == [(key, int(key[1:])) for key in keys[::10]]
+    assert len(blocks) == 0
+
+
+def test_kept_blocks_are_bounded(store: RetriedStore) -> None:
+    keys = [f"k{number:05}" for number in range(5_000)]
+    blocks: Blocks = Recent(20_000)
+    reader = RunReader(put_run(store, "files", records(keys), SYSTEM), blocks)
+    for key in keys[::100]:
+        assert found(reader.get(store, [key])) == [(key, int(key[1:]))]
+        assert 0 < blocks.held_bytes <= 20_000
 
 
 def test_a_prefix_reads_its_blocks_alone(store: RetriedStore) -> None:

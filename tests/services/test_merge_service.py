@@ -135,7 +135,7 @@ def test_old_versions_keep_their_runs(store: RetriedStore) -> None:
 
 def test_an_append_during_a_merge_stays_and_wins(store: RetriedStore) -> None:
     base = appended(store, 8)
-    done = [run_merge(store, plan) for plan in plan_merges(base)]
+    done = [run_merge(store, base, plan) for plan in plan_merges(base)]
     appended_state = append_rows(store, base, rows(24, 27))
     after = commit_merges(store, base, done)
     assert after is not None
@@ -150,13 +150,13 @@ def test_an_append_during_a_merge_stays_and_wins(store: RetriedStore) -> None:
 def test_a_tombstone_that_lands_during_a_merge_is_younger_than_the_merged_run(store: RetriedStore) -> None:
     """Were the merged run stamped with the version that brings it, the files would rise from the dead."""
     base = appended(store, 8)
-    done = [run_merge(store, plan) for plan in plan_merges(base)]
+    done = [run_merge(store, base, plan) for plan in plan_merges(base)]
     victim = base.runs_of("files")[-1]
     remove(store, base, victim)
     after = commit_merges(store, base, done)
     assert after is not None
     assert numbers_in(store, after) == list(range(3, 24))
-    again = commit_merges(store, after, [run_merge(store, plan) for plan in plan_merges(after)])
+    again = commit_merges(store, after, [run_merge(store, after, plan) for plan in plan_merges(after)])
     assert again is None or numbers_in(store, again) == list(range(3, 24))
 
 
@@ -170,7 +170,7 @@ def remove(store: RetriedStore, state: TableState, run: RunRef) -> None:
 
 def test_the_second_of_two_merges_gives_up(store: RetriedStore) -> None:
     base = appended(store, 8)
-    first, second = ([run_merge(store, plan) for plan in plan_merges(base)] for _ in range(2))
+    first, second = ([run_merge(store, base, plan) for plan in plan_merges(base)] for _ in range(2))
     after = commit_merges(store, base, first)
     assert after is not None
     assert commit_merges(store, base, second) is None
@@ -180,7 +180,7 @@ def test_the_second_of_two_merges_gives_up(store: RetriedStore) -> None:
 
 def test_what_still_stands_is_merged_when_one_kind_is_gone(store: RetriedStore) -> None:
     base = appended(store, 8)
-    done = [run_merge(store, plan) for plan in plan_merges(base)]
+    done = [run_merge(store, base, plan) for plan in plan_merges(base)]
     gone = base.runs_of("column_stats")[3]
     Log(store, "test").append(base, lambda _: Proposal(action="rebuild", runs_removed=(gone.id,)))
     after = commit_merges(store, base, done)

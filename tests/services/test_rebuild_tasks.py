@@ -18,11 +18,13 @@ from needlefish.index import newest
 from needlefish.index.build import put_run
 from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.log import RunKind, TableState, Totals
+from needlefish.model.schema import schema_from_text
 from needlefish.runtime import SYSTEM
 from needlefish.services.rebuild import RebuildTask, Rebuilt, commit_rebuild, kind_from, without_gaps
 from needlefish.services.recover import FileClue, clue_of, live_files
 from needlefish.services.shares import SHARE_SCHEMA, Share, item_rows, joined
 from needlefish.store import RetriedStore, open_store
+from needlefish.table.create import define_table
 from needlefish.table.evolve import Changes, evolve
 from needlefish.table.partition.select import parse_partitions
 from needlefish.table.scan import ScanRequest, plan_scan
@@ -245,7 +247,7 @@ def test_an_empty_table_needs_no_version(store: RetriedStore) -> None:
 
 def test_other_kinds_are_refused() -> None:
     with pytest.raises(InvalidError, match="kind is 'skip'; runs that can be rebuilt are files, column_stats, bloom_filters"):
-        kind_from("skip")
+        kind_from("skip", define_table(schema_from_text("id string"), "id", (), {}))
 
 
 def test_a_crash_at_any_call_leaves_the_old_runs_or_the_new(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from needlefish.config import StoreConfig
 from needlefish.errors import NotFoundError
-from needlefish.store import RetriedStore, StoreFile, Usage, open_store
+from needlefish.store import ByteRange, RetriedStore, SpanFile, StoreFile, Usage, open_store
 
 _ROWS = 20_000
 _GROUP = 2_000
@@ -97,3 +97,33 @@ def test_a_row_group_costs_one_request_once_the_footer_is_known(store: RetriedSt
     spent = _spent_since(store, before)
     assert spent.get_range.requests == 1
     assert spent.bytes_read < parquet / 10
+
+
+def test_known_spans_are_asked_for_at_once_and_the_rest_when_it_is_read(store: RetriedStore) -> None:
+    before = store.meter.snapshot()
+    file = SpanFile(store, "digits", 10, [ByteRange(1, 3), ByteRange(6, 2)])
+    assert (_spent_since(store, before).requests, _spent_since(store, before).bytes_read) == (2, 5)
+    before = store.meter.snapshot()
+    for start, size, wanted in ((1, 3, b"123"), (2, 1, b"2"), (6, 2, b"67"), (7, 0, b"")):
+        file.seek(start)
+        assert (bytes(file.read_buffer(size)), file.tell()) == (wanted, start + size)
+    assert _spent_since(store, before).requests == 0
+    for start, size, wanted in ((0, 2, b"01"), (3, 4, b"3456"), (7, 2, b"78"), (8, 99, b"89")):
+        file.seek(start)
+        assert (bytes(file.read_buffer(size)), file.tell()) == (wanted, start + len(wanted))
+    assert _spent_since(store, before).requests == 4
+
+
+def test_a_span_past_the_end_ends_with_the_object(store: RetriedStore) -> None:
+    file = SpanFile(store, "digits", 20, [ByteRange(8, 6)])
+    file.seek(8)
+    assert (bytes(file.read_buffer(6)), file.tell()) == (b"89", 10)
+
+
+def test_pyarrow_reads_row_groups_from_their_spans(store: RetriedStore, table: pa.Table, parquet: int) -> None:
+    metadata = pq.read_metadata(io.BytesIO(store.get("t.parquet")))
+    before = store.meter.snapshot()
+    file = SpanFile(store, "t.parquet", parquet, [ByteRange(0, parquet)])
+    found = pq.ParquetFile(file, metadata=metadata).read_row_groups([3, 7], use_threads=False)
+    assert found.equals(pa.concat_tables([table.slice(3 * _GROUP, _GROUP), table.slice(7 * _GROUP, _GROUP)]))
+    assert _spent_since(store, before).requests == 1

@@ -77,7 +77,7 @@ def test_a_table_redefined_in_between_is_a_conflict(store: RetriedStore) -> None
 
 def test_an_empty_commit_is_a_version_without_rows(store: RetriedStore) -> None:
     state = _build(store)
-    after = commit_append(store, state, Written(entries=(), bloom_runs=()))
+    after = commit_append(store, state, Written(entries=(), runs=()))
     assert (after.version, after.totals) == (2, state.totals)
     assert _ids(store, after) == list(range(10))
 
@@ -122,7 +122,7 @@ def test_a_snapshot_stays_on_its_version(store: RetriedStore) -> None:
     assert _ids(store, read_state_at(store, 0, read_newest(store))) == []
     # A run is immutable, so that its reader and its header are shared between versions.
     assert new.runs("files")[0] is not new.runs("files")[1]
-    assert new.runs("files")[1] is readers.of(second, "files")[1]
+    assert new.runs("files")[1] is readers.metadata.of(second, "files")[1]
 
 
 def test_history_tells_what_each_version_brought(store: RetriedStore) -> None:
@@ -148,7 +148,7 @@ def test_history_tells_what_each_version_brought(store: RetriedStore) -> None:
 def test_a_long_history_is_read_in_windows(store: RetriedStore) -> None:
     state = _build(store, rows=0)
     for _ in range(70):
-        state = commit_append(store, state, Written(entries=(), bloom_runs=()))
+        state = commit_append(store, state, Written(entries=(), runs=()))
     apart = store.apart()
     assert [entry.version for entry in read_history(apart, state)] == list(range(70, -1, -1))
     assert apart.meter.snapshot().get.requests == 71

@@ -48,7 +48,7 @@ def test_an_absent_key_opens_no_data_file(thousand: tuple[RetriedStore, TableSta
     store, state = thousand
     found, receipt = find_table(store, state, id="8" * 32)
     assert found.num_rows == 0
-    files, ranges, filters, data = receipt.levels
+    _, files, ranges, filters, data = receipt.levels
     assert (files.files_in, files.files_out, ranges.files_in, filters.files_in) == (FILES, FILES, FILES, ranges.files_out)
     assert ranges.files_out > 500, "the ranges overlap, so that filters have to decide"
     assert (filters.files_out, filters.unknown) == (0, 0)

@@ -7,5 +7,6 @@ from needlefish.api.found import Found
 from needlefish.api.scan import Scan
 from needlefish.api.session import spark_session
 from needlefish.api.table import Table
+from needlefish.table.point.declare import PointIndex
 
-__all__ = ["Found", "Scan", "Table", "spark_session"]
+__all__ = ["Found", "PointIndex", "Scan", "Table", "spark_session"]

@@ -2,8 +2,10 @@
 
 from dataclasses import asdict, dataclass
 
+from needlefish.index.point_kinds import expected_false_reads, whole_runs
 from needlefish.model.definition import PartitionColumn
 from needlefish.model.log import TableState
+from needlefish.model.point_index import PointIndexDefinition
 from needlefish.model.schema import Schema
 
 
@@ -16,6 +18,23 @@ class ColumnDescription:
     nullable: bool
     field_id: int
     key_position: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexDescription:
+    """One point index. `false_reads` is what is declared, `expected_false_reads` what the runs there are will cause."""
+
+    name: str
+    columns: tuple[str, ...]
+    kind: str
+    granularity: str
+    false_reads: float
+    expected_false_reads: float
+    runs: int
+    keys: int
+    bytes: int
+    bits_per_key: float
+    uncovered_files: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +56,7 @@ class Description:
     partition_by: tuple[str, ...]
     # Columns besides the key whose values have Bloom filters.
     bloom_columns: tuple[str, ...]
+    point_indexes: tuple[IndexDescription, ...]
     columns: tuple[ColumnDescription, ...]
     properties: dict[str, object]
     # The last number that each application has delivered.
@@ -59,9 +79,28 @@ def describe(uri: str, state: TableState) -> Description:
         key=tuple(field.name for field in definition.key_fields),
         partition_by=tuple(partition_text(column, definition.schema) for column in definition.partition_by),
         bloom_columns=tuple(definition.schema.field_by_id(field_id).name for field_id in definition.bloom_columns),
+        point_indexes=tuple(_index(state, index) for index in definition.point_indexes),
         columns=tuple(_column(state, position) for position in range(len(definition.schema.fields))),
         properties=asdict(definition.properties),
         batches={batch.application: batch.number for batch in state.batches},
+    )
+
+
+def _index(state: TableState, index: PointIndexDefinition) -> IndexDescription:
+    runs = state.runs_of(index.run_kind)
+    keys, size = sum(run.point.keys for run in runs if run.point is not None), sum(run.bytes for run in runs)
+    return IndexDescription(
+        name=index.name,
+        columns=tuple(state.definition.schema.field_by_id(field_id).name for field_id in index.fields),
+        kind=index.kind,
+        granularity=index.granularity,
+        false_reads=index.false_reads,
+        expected_false_reads=expected_false_reads(runs),
+        runs=len(whole_runs(runs)),
+        keys=keys,
+        bytes=size,
+        bits_per_key=8 * size / keys if keys else 0.0,
+        uncovered_files=sum(run.records for run in state.runs_of(index.uncovered_kind)),
     )
 
 

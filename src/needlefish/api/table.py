@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from needlefish.api.arguments import check_frame, find_arguments, schema_from, timestamp_ms_from
+from needlefish.api.arguments import batch_from, check_frame, find_arguments, order_from, schema_from, timestamp_ms_from
 from needlefish.api.describe import Description, describe
 from needlefish.api.found import Found
 from needlefish.api.scan import Scan
@@ -15,13 +15,16 @@ from needlefish.config import StoreConfig
 from needlefish.errors import InvalidError
 from needlefish.model.log import TableState
 from needlefish.runtime import SYSTEM
+from needlefish.services.build_index import IndexResult, drop_index
 from needlefish.services.merge import tidy
 from needlefish.services.rebuild import RebuildResult, kind_from
 from needlefish.store import RetriedStore, open_store
+from needlefish.table.advise import Advice, advise
 from needlefish.table.create import create_table, define_table
 from needlefish.table.evolve import Changes, evolve
 from needlefish.table.find import find_rows
 from needlefish.table.history import HistoryEntry, read_history
+from needlefish.table.point.declare import PointIndex, define_index, index_named
 from needlefish.table.scan import ScanRequest, plan_scan
 from needlefish.table.snapshot import RunReaders, Snapshot
 from needlefish.table.verify import Verification, verify_table
@@ -29,7 +32,9 @@ from needlefish.timeline import catch_up, read_newest, read_state_at, version_at
 
 if TYPE_CHECKING:
     from needlefish.spark.append import AppendResult
+    from needlefish.spark.delete import DeleteResult
     from needlefish.spark.names import DataFrame, SparkSession
+    from needlefish.spark.upsert import UpsertResult
 
 
 class Table:
@@ -43,6 +48,8 @@ class Table:
         self._store = store
         self._state = state
         self._readers = RunReaders()
+        # Seconds that indexes took which this handle built.
+        self._built: dict[str, float] = {}
 
     @classmethod
     def create(
@@ -52,6 +59,7 @@ class Table:
         key: str | Sequence[str],
         partition_by: str | Sequence[str] = (),
         *,
+        indexes: Sequence[PointIndex] | None = None,
         bloom_columns: str | Sequence[str] = (),
         properties: Mapping[str, object] | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -60,9 +68,11 @@ class Table:
 
         `schema` is a pyarrow schema, a Spark StructType or a text (`"id string, ts timestamp"`). `key` names the columns
         that identify a row inside its partition (inside the whole table with the property `global_keys`). `partition_by`
-        takes columns and computed columns (`"day(ts)"`). `bloom_columns` have Bloom filters besides the key.
+        takes columns and computed columns (`"day(ts)"`). `indexes` are point indexes, `[nf.PointIndex("user_id")]`; the row
+        key has one besides, unless the list is empty. `bloom_columns` have Bloom filters besides the key.
         """
-        definition = define_table(schema_from(schema), key, partition_by, properties or {}, bloom_columns=bloom_columns)
+        columns = schema_from(schema)
+        definition = define_table(columns, key, partition_by, properties or {}, bloom_columns=bloom_columns, indexes=indexes)
         store = _open(uri, storage_options)
         return cls(store, create_table(store, definition))
 
@@ -92,6 +102,7 @@ class Table:
         partition_by: str | Sequence[str] = (),
         *,
         schema: "pa.Schema | str | object | None" = None,
+        indexes: Sequence[PointIndex] | None = None,
         bloom_columns: str | Sequence[str] = (),
         properties: Mapping[str, object] | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -111,6 +122,7 @@ class Table:
             key=key,
             partition_by=partition_by,
             bloom_columns=bloom_columns,
+            indexes=indexes,
             properties=properties or {},
         )
         return cls(store, adopt_files(spark_session(), store, wanted))
@@ -142,6 +154,53 @@ class Table:
         from needlefish.spark.append import append_frame
 
         self._state, result = append_frame(df, self._state, self._store)
+        self._state = tidy(self._store, self._state)
+        return result
+
+    def upsert(
+        self,
+        df: "DataFrame",
+        order_by: str | None = None,
+        batch: tuple[str, int] | None = None,
+        *,
+        deleted_by: str | None = None,
+    ) -> "UpsertResult":
+        """Inserts rows with new keys and replaces rows with known ones, from a Spark DataFrame, as one version.
+
+        Of rows with the same key the one with the greatest `order_by` counts, in `df`, in the table and against other
+        writers; of equal ones, or without `order_by`, the last in `df` and the later commit. `batch=("etl", 17)` makes a replay
+        harmless: a number not above the last one of the application does nothing. Rows where the boolean column
+        `deleted_by` of `df` is true are deleted instead. A key lives in its partition; with the property `global_keys` its row moves.
+        """
+        check_frame(df)
+        from needlefish.spark.upsert import UpsertOptions, upsert_frame
+
+        self.refresh()
+        options = UpsertOptions(order_by=order_from(order_by, self._state.definition), batch=batch_from(batch), deleted_by=deleted_by)
+        self._state, result = upsert_frame(df, self._state, self._store, options)
+        self._state = tidy(self._store, self._state)
+        return result
+
+    def delete(self, df: "DataFrame | None" = None, *, where: str | None = None, batch: tuple[str, int] | None = None) -> "DeleteResult":
+        """Deletes rows by key, from a Spark DataFrame of keys, or by a SQL condition, as one version; writes no data file.
+
+        `df` needs the key columns, and those that the partition is computed from unless keys are global; others are ignored.
+        Keys that have no row are counted, not refused.
+        """
+        if (df is None) == (where is None):
+            raise InvalidError("delete takes either a DataFrame of keys or where='…'; give exactly one of them")
+        delivery = batch_from(batch)
+        self.refresh()
+        if df is not None:
+            check_frame(df)
+            from needlefish.spark.delete import delete_keys
+
+            self._state, result = delete_keys(df, self._state, self._store, delivery)
+        else:
+            require_spark()
+            from needlefish.spark.delete import delete_where
+
+            self._state, result = delete_where(spark_session(), self._state, self._store, str(where), delivery)
         self._state = tidy(self._store, self._state)
         return result
 
@@ -226,17 +285,45 @@ class Table:
         """
         return verify_table(Snapshot(store=self._store.apart(), state=self._state), data=data)
 
+    def create_index(self, index: PointIndex) -> IndexResult:
+        """Adds a point index to a table with rows, on Spark; writers and finders go on meanwhile."""
+        require_spark()
+        from needlefish.spark.index import index_table
+
+        self.refresh()
+        definition = self._state.definition
+        declared = define_index(index, definition.schema, definition.properties)
+        if declared in definition.point_indexes:
+            raise InvalidError(f"the table has the point index {declared.name!r} already; rebuild('index/{declared.name}') makes it anew")
+        self._state, result = index_table(spark_session(), self._state, self._store, declared)
+        self._built[result.index] = result.seconds
+        return result
+
+    def advise(self, columns: str | Sequence[str]) -> Advice:
+        """What point indexes on a column, or on several together, would cost and save: `print(table.advise("user_id"))`.
+
+        Predicted from a sample of granules, for each kind and width; an index that is there already is measured beside.
+        """
+        store = self._store.apart()
+        return advise(Snapshot(store=store, state=self._state, readers=self._readers), store, columns, self._built)
+
+    def drop_index(self, name: str) -> "Table":
+        """Forgets a point index. Finds go on without it."""
+        self.refresh()
+        self._state = drop_index(self._store, self._state, index_named(self._state.definition, name).name)
+        return self
+
     def rebuild(self, kind: str, partitions: Mapping[str, object] | None = None) -> RebuildResult:
-        """Makes the runs of one kind anew from the data files, on Spark: `files`, `column_stats` or `bloom_filters`.
+        """Makes the runs of one kind anew from the data files, on Spark: `files`, `column_stats`, `bloom_filters`, `index/NAME`.
 
         Damaged runs may be among those that it replaces. With `partitions` (as `scan` takes them) only those are made
         anew. The result names what could not be recovered.
         """
-        checked = kind_from(kind)
+        self.refresh()
+        checked = kind_from(kind, self._state.definition)
         require_spark()
         from needlefish.spark.rebuild import rebuild_runs
 
-        self.refresh()
         self._state, result = rebuild_runs(spark_session(), self._state, self._store, checked, partitions)
         return result
 

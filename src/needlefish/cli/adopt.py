@@ -8,8 +8,9 @@ import typer
 from needlefish.api import Table
 from needlefish.cli import arguments as given
 from needlefish.cli.console import stdout_console
-from needlefish.cli.create import Bloom, Key, PartitionBy, Property, property_values
+from needlefish.cli.create import Bloom, Index, Key, PartitionBy, Property, property_values
 from needlefish.cli.describe import description
+from needlefish.cli.index_text import indexes_from_texts
 from needlefish.cli.json_output import print_json
 from needlefish.cli.progress import shown, started_spark
 
@@ -26,6 +27,7 @@ def adopt(
     key: Key,
     partition_by: PartitionBy = None,
     schema: SchemaText = None,
+    index: Index = None,
     bloom: Bloom = None,
     properties: Property = None,
     option: given.Options = None,
@@ -37,6 +39,7 @@ def adopt(
     """
     options = given.storage_options(option)
     checked = property_values(properties)
+    indexes = indexes_from_texts(index)
     spark = started_spark(quiet=as_json)
     with shown("adopting", spark, quiet=as_json):
         table = Table.adopt(
@@ -44,6 +47,7 @@ def adopt(
             key=given.names(key),
             partition_by=partition_by or [],
             schema=schema,
+            indexes=indexes,
             bloom_columns=given.names(bloom),
             properties=checked,
             storage_options=options,

@@ -10,6 +10,7 @@ from needlefish.api import Table
 from needlefish.cli import arguments as given
 from needlefish.cli.console import stdout_console
 from needlefish.cli.describe import description
+from needlefish.cli.index_text import indexes_from_texts
 from needlefish.cli.json_output import print_json
 from needlefish.cli.parquet_schema import read_parquet_schema
 from needlefish.errors import InvalidError
@@ -43,6 +44,15 @@ Bloom = Annotated[
         "--bloom", metavar="A,B", help="Columns besides the key whose values get Bloom filters; a list, or repeated.", show_default=False
     ),
 ]
+Index = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--index",
+        metavar="INDEX",
+        help='A point index: a column or "a,b", then settings such as kind=cuckoo; repeatable. The key has one unless this is "none".',
+        show_default=False,
+    ),
+]
 Property = Annotated[
     list[str] | None,
     typer.Option("--property", metavar="NAME=VALUE", help="A table property, such as granule_rows=4096; repeatable.", show_default=False),
@@ -55,6 +65,7 @@ def create(
     schema: SchemaText = None,
     like: Like = None,
     partition_by: PartitionBy = None,
+    index: Index = None,
     bloom: Bloom = None,
     properties: Property = None,
     option: given.Options = None,
@@ -67,6 +78,7 @@ def create(
         _schema(schema, like, options),
         key=given.names(key),
         partition_by=partition_by or [],
+        indexes=indexes_from_texts(index),
         bloom_columns=given.names(bloom),
         properties=property_values(properties),
         storage_options=options,

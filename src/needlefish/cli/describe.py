@@ -30,7 +30,8 @@ def describe(
 
 def description(found: Description) -> Group:
     """A description as people read it."""
-    return Group(_facts(found), Text(), _columns(found))
+    indexes = (Text(), _indexes(found)) if found.point_indexes else ()
+    return Group(_facts(found), Text(), _columns(found), *indexes)
 
 
 def _facts(found: Description) -> Grid:
@@ -53,6 +54,18 @@ def _facts(found: Description) -> Grid:
     return grid
 
 
+def _indexes(found: Description) -> Grid:
+    grid = Grid(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("point index", "columns", "kind", "runs", "keys", "bytes", "bits a key", "false reads", "not covered"):
+        grid.add_column(title, justify="left" if title in ("point index", "columns", "kind") else "right", overflow="fold")
+    for index in found.point_indexes:
+        kind = index.kind if index.granularity == "row_group" else f"{index.kind}, by file"
+        counts = (f"{index.runs:,}", f"{index.keys:,}", bytes_text(index.bytes), f"{index.bits_per_key:.1f}")
+        reads = f"{index.expected_false_reads:.2g} of {index.false_reads:.2g}"
+        grid.add_row(Text(index.name), Text(", ".join(index.columns)), Text(kind), *counts, reads, f"{index.uncovered_files:,}")
+    return grid
+
+
 def _columns(found: Description) -> Grid:
     grid = Grid(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("column", "type", "null", "role"):
@@ -63,6 +76,11 @@ def _columns(found: Description) -> Grid:
 
 
 def _role(column: ColumnDescription, found: Description) -> str:
-    if column.key_position is None:
-        return "Bloom filter" if column.name in found.bloom_columns else ""
-    return "key" if len(found.key) == 1 else f"key {column.key_position + 1} of {len(found.key)}"
+    roles = []
+    if column.key_position is not None:
+        roles.append("key" if len(found.key) == 1 else f"key {column.key_position + 1} of {len(found.key)}")
+    if any(column.name in index.columns for index in found.point_indexes):
+        roles.append("point index")
+    if column.name in found.bloom_columns:
+        roles.append("Bloom filter")
+    return ", ".join(roles)

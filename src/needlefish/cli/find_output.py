@@ -76,6 +76,9 @@ def _levels(receipt: FindReceipt) -> Table:
     for heading in ("level", "files in", "files out", "unknown", "requests", "expected", "bytes", "expected"):
         table.add_column(heading, justify="left" if heading == "level" else "right", no_wrap=True)
     for level in receipt.levels:
+        if not (level.files_in or level.requests):
+            # What was not asked: the levels behind a point index, or the index where there is none.
+            continue
         counts = (level.files_in, level.files_out, level.unknown, level.requests, level.predicted_requests)
         sizes = (bytes_text(level.bytes_read), bytes_text(level.predicted_bytes))
         table.add_row(level.name, *(f"{count:,}" for count in counts), *sizes)

@@ -9,12 +9,15 @@ import typer
 from typer.exceptions import TyperException
 
 from needlefish.cli.adopt import adopt
+from needlefish.cli.advise import advise
 from needlefish.cli.append import append
 from needlefish.cli.bloom import bloom
 from needlefish.cli.complaint import complain
 from needlefish.cli.create import create
+from needlefish.cli.create_index import create_index
 from needlefish.cli.demo.command import demo
 from needlefish.cli.describe import describe
+from needlefish.cli.drop_index import drop_index
 from needlefish.cli.evolve import evolve
 from needlefish.cli.find import find
 from needlefish.cli.history import history
@@ -24,7 +27,7 @@ from needlefish.cli.verify import verify
 from needlefish.errors import NeedlefishError
 from needlefish.version import __version__
 
-_COMMANDS = (demo, create, append, find, scan, describe, evolve, history, verify, rebuild, adopt, bloom)
+_COMMANDS = (demo, create, append, find, scan, describe, evolve, history, verify, rebuild, adopt, create_index, drop_index, advise, bloom)
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}

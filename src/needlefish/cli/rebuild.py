@@ -1,7 +1,6 @@
 """`needlefish rebuild`: index runs made anew from the data files, through Spark."""
 
 from dataclasses import asdict
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -14,16 +13,9 @@ from needlefish.cli.json_output import print_json
 from needlefish.cli.progress import shown, started_spark
 from needlefish.cli.scan import Partitions, partition_values
 
-
-class Kind(StrEnum):
-    """Runs that can be rebuilt."""
-
-    FILES = "files"
-    COLUMN_STATS = "column_stats"
-    BLOOM_FILTERS = "bloom_filters"
-
-
-KindOf = Annotated[Kind, typer.Argument(metavar="KIND", help="files, column_stats or bloom_filters.", show_default=False)]
+KindOf = Annotated[
+    str, typer.Argument(metavar="KIND", help="files, column_stats, bloom_filters, or index/NAME of a point index.", show_default=False)
+]
 
 
 def rebuild(
@@ -36,8 +28,8 @@ def rebuild(
     table = given.open_table(uri, option)
     partitions = partition_values(partition)
     spark = started_spark(quiet=as_json)
-    with shown(f"rebuilding {kind.value}", spark, quiet=as_json):
-        result = table.rebuild(kind.value, partitions=partitions)
+    with shown(f"rebuilding {kind}", spark, quiet=as_json):
+        result = table.rebuild(kind, partitions=partitions)
     if as_json:
         print_json(asdict(result))
         return
@@ -45,6 +37,4 @@ def rebuild(
     for text in result.lost:
         console.print(Text.assemble(("lost: ", "bold red"), text), soft_wrap=True)
     runs = f"{counted(result.runs_added, 'run')} in the place of {result.runs_removed:,}"
-    console.print(
-        Text(f"version {result.version}: {kind.value} of {counted(result.files, 'file')}, {runs}, in {seconds_text(result.seconds)}")
-    )
+    console.print(Text(f"version {result.version}: {kind} of {counted(result.files, 'file')}, {runs}, in {seconds_text(result.seconds)}"))

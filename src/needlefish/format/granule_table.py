@@ -19,6 +19,8 @@ WHOLE_FILE = 0xFFFF_FFFF
 
 # Of a `files` key the two hashes, without their base64.
 _RECORD = np.dtype([("key", "V24"), ("granule", "<u4"), ("checksum", "<u4")])
+# The same, with keys as words to compare.
+_KEY_WORDS = np.dtype([("words", "<u8", (3,)), ("rest", "V8")])
 _BODY_BYTES = 28
 _HASH64_TEXT = 12
 
@@ -32,12 +34,15 @@ class GranuleRef:
 
 
 def encode_granules(granules: Sequence[GranuleRef]) -> bytes:
-    """Records for ordinals from 0."""
-    table = np.zeros(len(granules), _RECORD)
-    for ordinal, found in enumerate(granules):
-        body = _packed(found.key) + found.granule.to_bytes(4, "little")
-        table[ordinal] = (body[:24], found.granule, _checksum(body))
-    return table.tobytes()
+    """Records for ordinals from 0. A microsecond each: neighbours are mostly of one chunkset, whose key is packed once."""
+    records: list[bytes] = []
+    key, packed = "", b""
+    for found in granules:
+        if found.key != key:
+            key, packed = found.key, _packed(found.key)
+        body = packed + found.granule.to_bytes(4, "little")
+        records += (body, _checksum(body).to_bytes(4, "little"))
+    return b"".join(records)
 
 
 def decode_granules(data: bytes, path: str) -> list[GranuleRef]:
@@ -45,6 +50,26 @@ def decode_granules(data: bytes, path: str) -> list[GranuleRef]:
     if len(data) % RECORD_BYTES:
         raise CorruptError(f"{path}: a granule table of {len(data)} bytes ends inside a record")
     return [_decoded(data[at : at + RECORD_BYTES], path) for at in range(0, len(data), RECORD_BYTES)]
+
+
+def check_granules(data: bytes, path: str) -> None:
+    """`decode_granules` without its results, for tables of a million records."""
+    if len(data) % RECORD_BYTES:
+        raise CorruptError(f"{path}: a granule table of {len(data)} bytes ends inside a record")
+    view = memoryview(data)
+    wanted = np.frombuffer(data, _RECORD)["checksum"]
+    found = [xxhash.xxh64_intdigest(view[at : at + _BODY_BYTES]) & 0xFFFF_FFFF for at in range(0, len(data), RECORD_BYTES)]
+    if not np.array_equal(wanted, np.array(found, np.uint32)):
+        raise CorruptError(f"{path}: a record of the granule table does not fit its checksum")
+
+
+def chunkset_ranges(data: bytes) -> tuple[list[str], NDArray[np.int64]]:
+    """The chunksets of neighbouring records, and how many records each of them has: a chunkset may come more than once."""
+    words = np.frombuffer(data, _KEY_WORDS)["words"]
+    first = np.ones(len(words), np.bool_)
+    np.any(words[1:] != words[:-1], axis=1, out=first[1:])
+    starts = np.flatnonzero(first)
+    return [_text(words[start].tobytes()) for start in starts.tolist()], np.diff(np.append(starts, len(words)))
 
 
 def _decoded(record: bytes, path: str) -> GranuleRef:
@@ -57,6 +82,11 @@ def _decoded(record: bytes, path: str) -> GranuleRef:
 def chunkset_keys(data: bytes) -> NDArray[np.void]:
     """The chunksets' packed keys, one for each record: to compare many without making texts of them."""
     return np.frombuffer(data, _RECORD)["key"]
+
+
+def kept_granules(data: bytes, kept: NDArray[np.bool_]) -> bytes:
+    """The records that are kept, as they are."""
+    return np.frombuffer(data, _RECORD)[kept].tobytes()
 
 
 def _packed(key: str) -> bytes:

@@ -13,7 +13,7 @@ from needlefish.errors import CorruptError
 from needlefish.format.checksum import checksum
 from needlefish.format.envelope import seal, unseal
 from needlefish.format.log_entry import ROOT
-from needlefish.model.log import FORMAT, RunId, RunKind, RunRef
+from needlefish.model.log import FORMAT, RunId, RunRef
 from needlefish.model.point_index import PointKind
 
 KEY = "key"
@@ -22,6 +22,7 @@ IS_DELETED = "is_deleted"
 _METADATA = b"needlefish.run"
 _MAGIC = b"ARROW1\x00\x00"
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+_ALONE = pa.ipc.IpcReadOptions(use_threads=False)
 # A block is what one lookup reads: some tens of KiB of chunkset infos.
 BLOCK_RECORDS = 256
 
@@ -63,13 +64,13 @@ def path_of(ref: RunRef) -> str:
     return run_path(ref.kind, ref.id) if ref.point is None else index_run_path(ref.kind, ref.point.kind, ref.id)
 
 
-def encode_run(kind: RunKind, records: pa.Table, block_records: int = BLOCK_RECORDS) -> EncodedRun:
+def encode_run(kind: str, records: pa.Table, block_records: int = BLOCK_RECORDS) -> EncodedRun:
     """`records` are sorted by their unique `key`."""
     records = records.combine_chunks()
     return encode_blocks(kind, records.schema, records.to_batches(max_chunksize=block_records) if records.num_rows else [])
 
 
-def encode_blocks(kind: RunKind, schema: pa.Schema, blocks: Iterable[pa.RecordBatch]) -> EncodedRun:
+def encode_blocks(kind: str, schema: pa.Schema, blocks: Iterable[pa.RecordBatch]) -> EncodedRun:
     """A run of these blocks, taken one by one; memory holds the compressed bytes, never all records.
 
     The index in front needs the blocks' lengths and the file's end their places, so that blocks are encoded, then copied.
@@ -143,4 +144,5 @@ def decode_block(data: bytes, header: RunHeader, schema: pa.Schema, number: int,
     """Block `number`, from its exact bytes."""
     if checksum(data) != header.checksums[number]:
         raise CorruptError(f"{path}: block {number} does not fit its checksum")
-    return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+    # As a stream, since only a stream can be told to leave Arrow's threads alone: they cost more than such a block does.
+    return pa.ipc.open_stream(pa.py_buffer(b"".join((schema.serialize(), data))), options=_ALONE).read_next_batch()

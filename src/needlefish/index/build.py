@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from needlefish.format.run import BLOCK_RECORDS, EncodedRun, encode_blocks, run_path
-from needlefish.model.log import RunId, RunKind, RunRef
+from needlefish.model.log import RunId, RunRef
 from needlefish.runtime import Runtime
 from needlefish.store import Store
 
@@ -16,20 +16,20 @@ _WAITING_ROWS = 4 * BLOCK_RECORDS
 _WAITING_BYTES = 16 * BLOCK_BYTES
 
 
-def put_run(store: Store, kind: RunKind, records: pa.Table, runtime: Runtime, version: int | None = None) -> RunRef:
+def put_run(store: Store, kind: str, records: pa.Table, runtime: Runtime, version: int | None = None) -> RunRef:
     """Writes sorted `records` as a new run. A crash after it leaves an orphan that no version names."""
     blocks = records.combine_chunks().to_batches(max_chunksize=_block_records(records)) if records.num_rows else []
     return _put(store, kind, encode_blocks(kind, records.schema, blocks), runtime, version)
 
 
 def put_stream(
-    store: Store, kind: RunKind, schema: pa.Schema, batches: Iterable[pa.RecordBatch], runtime: Runtime, version: int | None = None
+    store: Store, kind: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], runtime: Runtime, version: int | None = None
 ) -> RunRef:
     """The same for sorted records that arrive a few at a time; columns that a batch lacks are null."""
     return _put(store, kind, encode_blocks(kind, schema, _blocks(schema, batches)), runtime, version)
 
 
-def _put(store: Store, kind: RunKind, encoded: EncodedRun, runtime: Runtime, version: int | None) -> RunRef:
+def _put(store: Store, kind: str, encoded: EncodedRun, runtime: Runtime, version: int | None) -> RunRef:
     run_id = RunId(runtime.new_id())
     store.put(run_path(kind, run_id), encoded.data)
     return RunRef(

@@ -8,13 +8,13 @@ from needlefish.index.build import put_stream
 from needlefish.index.combine import Combine
 from needlefish.index.newest import live, merged
 from needlefish.index.run_reader import RunReader
-from needlefish.model.log import RunKind, RunRef
+from needlefish.model.log import RunRef
 from needlefish.runtime import Runtime
 from needlefish.store import Store
 
 
 def merge_runs(
-    store: Store, kind: RunKind, runs: Sequence[RunRef], runtime: Runtime, *, drop_tombstones: bool, combine: Combine | None = None
+    store: Store, kind: str, runs: Sequence[RunRef], runtime: Runtime, *, drop_tombstones: bool, combine: Combine | None = None
 ) -> RunRef:
     """Puts one run that says what `runs` (newest first, stamped with their versions) say together.
 

@@ -3,18 +3,27 @@
 The newest record wins; where `combine` is given, it makes one record of all that are newer than a tombstone.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from needlefish.format.run import IS_DELETED, KEY
+from needlefish.index.asking import ask_each
 from needlefish.index.combine import Combine, combined
 from needlefish.index.cursor import Cursor
 from needlefish.runtime import in_parallel
 from needlefish.store import Store
+
+# Decoding what so many keys need is less work than handing it to threads.
+_FEW_KEYS = 8
+
+Stream: TypeAlias = Iterator[pa.RecordBatch]
+# Takes the first batch of every stream, if it has one.
+Start: TypeAlias = Callable[[Callable[[Stream], pa.RecordBatch | None], Sequence[Stream]], list[pa.RecordBatch | None]]
 
 
 class Reader(Protocol):
@@ -43,21 +52,23 @@ def with_prefixes(
 def get(store: Store, readers: Sequence[Reader], keys: Iterable[str], combine: Combine | None = None) -> Iterator[pa.RecordBatch]:
     """The live records with these keys."""
     wanted = list(keys)
-    yield from map(live, merged([reader.get(store, wanted) for reader in readers], combine))
+    streams = [reader.get(store, wanted) for reader in readers]
+    yield from map(live, merged(streams, combine, partial(ask_each, store) if len(wanted) <= _FEW_KEYS else in_parallel))
 
 
 def live(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Without tombstones."""
-    return batch.filter(pc.invert(batch[IS_DELETED]))
+    gone = batch[IS_DELETED]
+    return batch.filter(pc.invert(gone)) if gone.true_count else batch
 
 
-def merged(streams: Sequence[Iterator[pa.RecordBatch]], combine: Combine | None = None) -> Iterator[pa.RecordBatch]:
+def merged(streams: Sequence[Stream], combine: Combine | None = None, start: Start = in_parallel) -> Stream:
     """One record for each key, tombstones included. `streams` are sorted by key and come newest first.
 
     Up to the least of the last keys at hand no stream can bring anything more, so that such a stretch of all streams
     is merged at once.
     """
-    cursors = [cursor for cursor in map(Cursor, _primed(streams)) if cursor.batch is not None]
+    cursors = [cursor for cursor in map(Cursor, _primed(streams, start)) if cursor.batch is not None]
     while len(cursors) > 1:
         bound = min(cursor.last_key for cursor in cursors)
         parts = [part for part in (cursor.take(bound) for cursor in cursors) if part.num_rows]
@@ -68,9 +79,9 @@ def merged(streams: Sequence[Iterator[pa.RecordBatch]], combine: Combine | None 
         yield from cursors[0].rest()
 
 
-def _primed(streams: Sequence[Iterator[pa.RecordBatch]]) -> list[Iterator[pa.RecordBatch]]:
+def _primed(streams: Sequence[Stream], start: Start) -> list[Stream]:
     """Starts all streams at once, so that many small runs cost the time of one."""
-    firsts = in_parallel(lambda stream: next(stream, None), streams)
+    firsts = start(lambda stream: next(stream, None), streams)
     return [chain([first], rest) for first, rest in zip(firsts, streams, strict=True) if first is not None]
 
 

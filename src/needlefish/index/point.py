@@ -55,9 +55,12 @@ class PointReader(Protocol):
 
 
 class PointBuilder(Protocol):
-    """Collects the hashes of granules and puts them as one run. Memory follows `keys`: callers stop adding in time."""
+    """Collects the hashes of granules and puts them as one run. Memory follows `size_bytes`: callers stop adding in time."""
 
     keys: int
+
+    @property
+    def size_bytes(self) -> int: ...
 
     def add(self, granule: GranuleRef, hashes: Hashes) -> None:
         """The hashes of one granule or file, in any order and repeated as often as they like."""
@@ -71,8 +74,6 @@ class PointBuilder(Protocol):
 class PointMerge(Protocol):
     """Makes one run, or one part of one, of several. Memory holds the result's bytes and a stretch of each input."""
 
-    def __call__(
-        self, store: Store, runs: Sequence[RunRef], alive: Alive, runtime: Runtime, part: tuple[int, int] | None = None
-    ) -> RunRef:
+    def __call__(self, store: Store, runs: Sequence[RunRef], alive: Alive, runtime: Runtime, part: tuple[int, int] | None = None) -> RunRef:
         """`part` are the pages or buckets of the result that are wanted; granules of dead chunksets are left out."""
         ...

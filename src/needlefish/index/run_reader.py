@@ -10,22 +10,30 @@ import pyarrow.compute as pc
 from needlefish.errors import CorruptError, NotFoundError
 from needlefish.format.run import KEY, RunHeader, decode_block, decode_header, run_path
 from needlefish.index.cost import Cost, blocks_in, blocks_touched
-from needlefish.model.log import RunRef
+from needlefish.index.recent import Recent
+from needlefish.model.log import RunId, RunRef
 from needlefish.store import ByteRange, Store
 
 # Blocks asked for together: neighbours become one request, and this much is the most that memory holds of a run.
 _REQUEST_BLOCKS = 64
 _REQUEST_BYTES = 4 * 1024 * 1024
+# Up to so many keys are looked up one by one, and their blocks kept; more would push out what others need.
+_FEW_KEYS = 8
+
+# Blocks by run and number.
+Blocks = Recent[tuple[RunId, int], pa.RecordBatch]
 
 
 class RunReader:
     """A run of one table version. Safe to share between threads.
 
-    The store comes with each call rather than once, so that whoever asks is charged for what it reads.
+    The store comes with each call rather than once, so that whoever asks is charged for what it reads. Blocks that a few
+    keys need are kept in `blocks`, where it is given: decoding one takes longer than reading it from a local disk.
     """
 
-    def __init__(self, ref: RunRef) -> None:
+    def __init__(self, ref: RunRef, blocks: Blocks | None = None) -> None:
         self.ref = ref
+        self._kept = blocks
         self._path = run_path(ref.kind, ref.id)
         self._lock = Lock()
         self._header: tuple[RunHeader, pa.Schema] | None = None
@@ -53,8 +61,13 @@ class RunReader:
     def get(self, store: Store, keys: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """The records with these keys, in key order; thousands at once read each block they need once."""
         wanted = sorted(set(keys))
+        places = _places(self.header(store)[0], wanted)
+        if len(wanted) <= _FEW_KEYS:
+            for block in self._kept_blocks(store, places):
+                yield from _picked(block, wanted)
+            return
         chosen = pa.array(wanted, pa.string())
-        for block in self._blocks(store, _places(self.header(store)[0], wanted)):
+        for block in self._blocks(store, places):
             yield block.filter(pc.is_in(block[KEY], chosen))
 
     def expected_of_scan(self) -> Cost:
@@ -70,7 +83,9 @@ class RunReader:
     def expected_of_get(self, keys: Sequence[str]) -> Cost:
         if self._header is None:
             return self._expected(None, blocks_touched(blocks_in(self.ref), len(keys)))
-        return self._expected(_places(self._header[0], sorted(set(keys))), 0)
+        wanted = sorted(set(keys))
+        places = _places(self._header[0], wanted)
+        return self._expected(self._missing(places) if len(wanted) <= _FEW_KEYS else places, 0)
 
     def _expected(self, numbers: Sequence[int] | None, blocks: float) -> Cost:
         """Of these blocks where the header is at hand, else of so many of average size and the header."""
@@ -85,6 +100,21 @@ class RunReader:
     def _numbers(self, prefixes: Iterable[str]) -> list[int]:
         assert self._header is not None
         return sorted({number for prefix in prefixes for number in _blocks_of(self._header[0], prefix)})
+
+    def _missing(self, numbers: Sequence[int]) -> list[int]:
+        return [number for number in numbers if self._kept is None or (self.ref.id, number) not in self._kept]
+
+    def _kept_blocks(self, store: Store, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Few blocks, those that are missing read together."""
+        if self._kept is None:
+            yield from self._blocks(store, numbers)
+            return
+        blocks = {number: self._kept.get((self.ref.id, number)) for number in numbers}
+        missing = [number for number, block in blocks.items() if block is None]
+        for number, block in zip(missing, self._blocks(store, missing), strict=True):
+            self._kept.keep((self.ref.id, number), block, block.nbytes)
+            blocks[number] = block
+        yield from (block for block in blocks.values() if block is not None)
 
     def _blocks(self, store: Store, numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
         header, schema = self.header(store)
@@ -125,6 +155,15 @@ def _places(header: RunHeader, keys: Sequence[str]) -> list[int]:
         wanted = set(keys)
         return sorted(place for place in places if first_keys[place] in wanted)
     return sorted(places)
+
+
+def _picked(block: pa.RecordBatch, keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The records with these keys, which are sorted as the block is: looking at one column beats filtering all of them."""
+    column = block[KEY]
+    for key in keys:
+        place = pc.index(column, pa.scalar(key, column.type)).as_py()
+        if place >= 0:
+            yield block.slice(place, 1)
 
 
 def _blocks_of(header: RunHeader, prefix: str) -> range:

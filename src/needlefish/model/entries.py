@@ -38,9 +38,18 @@ class BloomEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PointEntry:
+    """What one point index has of one chunkset: the hashes of every granule, as little-endian u64, nulls left out."""
+
+    index: str
+    hashes: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChunksetEntries:
     """All that is recorded of a chunkset."""
 
     info: ChunksetInfo
     column_stats: tuple[ColumnStats, ...]
     bloom_filters: tuple[BloomEntry, ...]
+    point_entries: tuple[PointEntry, ...] = ()

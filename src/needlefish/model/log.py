@@ -13,7 +13,7 @@ Version = NewType("Version", int)
 FORMAT = 1
 
 # Do not rename: these are in every log.
-Action = Literal["create", "append", "merge", "rebuild", "evolve", "adopt", "upsert", "delete"]
+Action = Literal["create", "append", "merge", "rebuild", "evolve", "adopt", "index", "drop_index", "upsert", "delete"]
 RunKind = Literal["files", "column_stats", "bloom_filters", "skips"]
 
 
@@ -108,6 +108,6 @@ class TableState:
         """The number of the newest batch that an application has delivered."""
         return next((batch.number for batch in self.batches if batch.application == application), None)
 
-    def runs_of(self, kind: RunKind | str) -> tuple[RunRef, ...]:
+    def runs_of(self, kind: str) -> tuple[RunRef, ...]:
         """Newest first, which is the order in which they win."""
         return tuple(sorted((run for run in self.runs if run.kind == kind), key=lambda run: -(run.version or 0)))

@@ -9,6 +9,8 @@ Granularity = Literal["row_group", "file"]
 
 # The kinds of index runs in the log are this and the name of their index.
 INDEX_KIND = "index/"
+# The same for runs like `files` that name the chunksets an index does not know.
+UNCOVERED_KIND = "uncovered/"
 
 # Keys that an index is laid out for unless its user knows better. A table with fewer pays two or three bits a key for the
 # room, one with more gets more slots in its newer runs.
@@ -33,6 +35,10 @@ class PointIndexDefinition:
     @property
     def run_kind(self) -> str:
         return INDEX_KIND + self.name
+
+    @property
+    def uncovered_kind(self) -> str:
+        return UNCOVERED_KIND + self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -30,7 +31,13 @@ class Field:
         return parse_type(self.type)
 
     def to_arrow(self) -> pa.Field:
-        return pa.field(self.name, self.arrow_type, nullable=self.nullable, metadata={PARQUET_ID: str(self.id).encode()})
+        return _arrow_field(self)
+
+
+@lru_cache(maxsize=4096)
+def _arrow_field(field: Field) -> pa.Field:
+    """Kept, since a find asks for the same few again and again."""
+    return pa.field(field.name, field.arrow_type, nullable=field.nullable, metadata={PARQUET_ID: str(field.id).encode()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,15 +5,22 @@ service has taken one of the runs away, it gives up. A crash before the entry le
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from needlefish.errors import ConflictError, CorruptError, NeedlefishError
+from needlefish.format.run import KEY
+from needlefish.index import newest as newest_runs
 from needlefish.index.combine import UNITE_SKIPS
 from needlefish.index.merge import merge_runs
+from needlefish.index.point import Alive
+from needlefish.index.point_kinds import point_merge, whole_runs
+from needlefish.index.run_reader import RunReader
 from needlefish.model.log import RunKind, RunRef, TableState
+from needlefish.model.point_index import INDEX_KIND
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import Store
+from needlefish.table.point.consolidate import parts_of
 from needlefish.timeline import Log, Proposal
 from needlefish.version import WRITER
 
@@ -30,49 +37,79 @@ _MOST_BYTES = 256 * 1024 * 1024
 class MergePlan:
     """Runs of one kind to be made one, newest first. Only what is oldest of all may forget its tombstones."""
 
-    kind: RunKind
+    kind: str
     runs: tuple[RunRef, ...]
     oldest: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """A plan and the run it gave."""
+    """A plan and the run it gave, in parts if it is a large one of an index."""
 
     plan: MergePlan
-    run: RunRef
+    runs: tuple[RunRef, ...]
 
 
 def plan_merges(state: TableState) -> list[MergePlan]:
     """What is worth merging in this version, at most one plan for each kind."""
-    plans = (_plan(kind, state.runs_of(kind)) for kind in get_args(RunKind))
+    indexes = state.definition.point_indexes
+    kinds = (*get_args(RunKind), *(index.uncovered_kind for index in indexes), *(index.run_kind for index in indexes))
+    plans = (_plan(kind, state.runs_of(kind)) for kind in kinds)
     return [plan for plan in plans if plan is not None]
 
 
-def _plan(kind: RunKind, runs: Sequence[RunRef]) -> MergePlan | None:
+def _plan(kind: str, runs: Sequence[RunRef]) -> MergePlan | None:
     """Only neighbours in age may become one, since the result has the age of its newest part."""
-    taken = _taken(runs)
-    return MergePlan(kind=kind, runs=tuple(runs[:taken]), oldest=taken == len(runs)) if taken else None
+    wholes = whole_runs(runs) if kind.startswith(INDEX_KIND) else [[run] for run in runs]
+    taken = _taken(_alike(wholes))
+    if not taken:
+        return None
+    return MergePlan(kind=kind, runs=tuple(run for whole in wholes[:taken] for run in whole), oldest=taken == len(wholes))
 
 
-def _taken(runs: Sequence[RunRef]) -> int:
-    """How many of the newest runs to merge: up to one that dwarfs them or that one put cannot carry."""
+def _alike(wholes: Sequence[Sequence[RunRef]]) -> Sequence[Sequence[RunRef]]:
+    """The newest runs with the same number of slots: one with fewer would take its coarseness to the others."""
+    slots = [whole[0].point.slots if whole[0].point is not None else 0 for whole in wholes]
+    different = next((number for number, found in enumerate(slots) if found != slots[0]), len(slots))
+    return wholes[:different]
+
+
+def _taken(wholes: Sequence[Sequence[RunRef]]) -> int:
+    """How many of the newest runs to merge: up to one that dwarfs them or that one merge cannot carry."""
     records = total_bytes = 0
-    for number, run in enumerate(runs):
-        too_large = total_bytes + run.bytes > _MOST_BYTES
-        if number >= LEAST_RUNS - 1 and (too_large or run.records >= _GROWTH * records):
+    for number, whole in enumerate(wholes):
+        too_large = total_bytes + sum(run.bytes for run in whole) > _MOST_BYTES
+        if number >= LEAST_RUNS - 1 and (too_large or sum(run.records for run in whole) >= _GROWTH * records):
             # One too few to leave it out: with the next commit there will be enough, while taking it in rewrites it each time.
             return number if number >= LEAST_RUNS else 0
         if too_large:
             return 0
-        records, total_bytes = records + run.records, total_bytes + run.bytes
-    return len(runs) if len(runs) >= LEAST_RUNS else 0
+        records, total_bytes = records + sum(run.records for run in whole), total_bytes + sum(run.bytes for run in whole)
+    return len(wholes) if len(wholes) >= LEAST_RUNS else 0
 
 
-def run_merge(store: Store, plan: MergePlan, runtime: Runtime = SYSTEM) -> Merged:
+def run_merge(store: Store, state: TableState, plan: MergePlan, runtime: Runtime = SYSTEM) -> Merged:
     """Reads the runs and puts the one that replaces them; nothing is true of it yet."""
-    combine = UNITE_SKIPS if plan.kind == "skips" else None
-    return Merged(plan=plan, run=merge_runs(store, plan.kind, plan.runs, runtime, drop_tombstones=plan.oldest, combine=combine))
+    if not plan.kind.startswith(INDEX_KIND):
+        combine = UNITE_SKIPS if plan.kind == "skips" else None
+        merged = merge_runs(store, plan.kind, plan.runs, runtime, drop_tombstones=plan.oldest, combine=combine)
+        return Merged(plan=plan, runs=(merged,))
+    # As old as what it was made of, so that the next merge finds it in its place.
+    version = max(run.version or 0 for run in plan.runs)
+    merge_part = point_merge(plan.runs[0])
+    parts = [merge_part(store, part.runs, alive_in(store, state), runtime, part.range) for part in parts_of(plan.runs)]
+    return Merged(plan=plan, runs=tuple(replace(run, version=version) for run in parts))
+
+
+def alive_in(store: Store, state: TableState) -> Alive:
+    """Tells chunksets of this version from those that are gone."""
+    readers = [RunReader(run) for run in state.runs_of("files")]
+
+    def alive(keys: Sequence[str]) -> list[bool]:
+        there = {key for records in newest_runs.get(store, readers, keys) for key in records[KEY].to_pylist()}
+        return [key in there for key in keys]
+
+    return alive
 
 
 def commit_merges(store: Store, state: TableState, done: Sequence[Merged], runtime: Runtime = SYSTEM) -> TableState | None:
@@ -86,7 +123,7 @@ def commit_merges(store: Store, state: TableState, done: Sequence[Merged], runti
             raise ConflictError(f"{store.uri}: the runs to be merged are gone; another service was first")
         return Proposal(
             action="merge",
-            runs_added=tuple(merge.run for merge in standing),
+            runs_added=tuple(run for merge in standing for run in merge.runs),
             runs_removed=tuple(run.id for merge in standing for run in merge.plan.runs),
         )
 
@@ -98,15 +135,15 @@ def commit_merges(store: Store, state: TableState, done: Sequence[Merged], runti
 
 def merge(store: Store, state: TableState, runtime: Runtime = SYSTEM) -> TableState:
     """Plans, runs and commits what `state` is worth merging; the state that is newest then, or `state` itself."""
-    tried = (_readable(store, plan, runtime) for plan in plan_merges(state))
+    tried = (_readable(store, state, plan, runtime) for plan in plan_merges(state))
     done = [merged for merged in tried if merged is not None]
     return (commit_merges(store, state, done, runtime) if done else None) or state
 
 
-def _readable(store: Store, plan: MergePlan, runtime: Runtime) -> Merged | None:
+def _readable(store: Store, state: TableState, plan: MergePlan, runtime: Runtime) -> Merged | None:
     """A damaged run is left where `verify` sees it and a rebuild replaces it; the other kinds are merged all the same."""
     try:
-        return run_merge(store, plan, runtime)
+        return run_merge(store, state, plan, runtime)
     except CorruptError:
         return None
 

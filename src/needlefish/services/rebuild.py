@@ -47,17 +47,17 @@ class RebuildResult:
     seconds: float
 
 
-def kind_from(given: str) -> RunKind:
+def kind_from(given: str, definition: TableDefinition) -> str:
     """A kind of run that can be rebuilt."""
     if given == "skips":
         raise InvalidError(
             "kind is 'skips'; no data file says which of its rows are hidden, so that these runs cannot be made anew: "
             "restore the run that verify names from a copy, or open the last version before it"
         )
-    kinds: tuple[RunKind, ...] = tuple(kind for kind in get_args(RunKind) if kind != "skips")
-    for kind in kinds:
-        if given == kind:
-            return kind
+    made = (kind for kind in get_args(RunKind) if kind != "skips")
+    kinds = (*made, *(index.run_kind for index in definition.point_indexes))
+    if given in kinds:
+        return given
     raise InvalidError(f"kind is {given!r}; runs that can be rebuilt are {', '.join(kinds)}")
 
 
@@ -65,7 +65,7 @@ def kind_from(given: str) -> RunKind:
 class RebuildTask:
     """A callable over batches of clues that any process can run. Memory holds one granule, and the filters of one run."""
 
-    kind: RunKind
+    kind: str
     definition: TableDefinition
     store: StoreConfig
 
@@ -73,7 +73,7 @@ class RebuildTask:
         store = open_store(self.store)
         infos: list[ChunksetInfo] = []
         lost: list[str] = []
-        runs = EntryRuns(store, SYSTEM)
+        runs = EntryRuns(self.definition, store, SYSTEM)
         for clue in (msgspec.msgpack.decode(item, type=FileClue) for rows in batches for item in rows["item"].to_pylist()):
             try:
                 entry = rebuilt(self.kind, store, self.definition, clue)
@@ -91,7 +91,7 @@ def _lost_words(clue: FileClue, error: Exception) -> str:
     return f"{name}: the file is missing" if isinstance(error, NotFoundError) else str(error)
 
 
-def rebuilt(kind: RunKind, store: Store, definition: TableDefinition, clue: FileClue) -> ChunksetEntries:
+def rebuilt(kind: str, store: Store, definition: TableDefinition, clue: FileClue) -> ChunksetEntries:
     """One file's entries of one kind, from the file itself."""
     if kind == "files":
         return ChunksetEntries(info=recovered_info(store, definition, clue), column_stats=(), bloom_filters=())
@@ -126,7 +126,7 @@ class Rebuilt:
     removed: tuple[RunRef, ...] = ()
 
 
-def commit_rebuild(store: Store, base: TableState, kind: RunKind, share: Share, *, whole: bool, runtime: Runtime = SYSTEM) -> Rebuilt:
+def commit_rebuild(store: Store, base: TableState, kind: str, share: Share, *, whole: bool, runtime: Runtime = SYSTEM) -> Rebuilt:
     """Puts the new runs in the place of those that were live at `base`.
 
     Runs that others committed meanwhile stay. Without `whole` nothing goes: the new records win by being newer.

@@ -4,7 +4,7 @@ Statistics and filters never travel to the driver: each task puts runs of its ow
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import pyarrow as pa
@@ -14,10 +14,12 @@ from needlefish.format.bloom_record import encode_bloom_filters
 from needlefish.format.column_stats_record import encode_column_stats
 from needlefish.index.build import put_run
 from needlefish.model.chunkset import ChunksetInfo
+from needlefish.model.definition import TableDefinition
 from needlefish.model.entries import ChunksetEntries
 from needlefish.model.log import RunRef
 from needlefish.runtime import Runtime
 from needlefish.store import Store
+from needlefish.table.point.runs import PointRuns
 
 # An item of work for a task, under a key by which items are dealt out.
 ITEM_SCHEMA = pa.schema([("key", pa.string()), ("item", pa.binary())])
@@ -58,17 +60,19 @@ def joined(rows: pa.Table) -> Share:
 
 
 class EntryRuns:
-    """Puts the statistics and filters of one task as runs, a bounded number of bytes at a time."""
+    """Puts the statistics, filters and index entries of one task as runs, a bounded number of bytes at a time."""
 
-    def __init__(self, store: Store, runtime: Runtime) -> None:
+    def __init__(self, definition: TableDefinition, store: Store, runtime: Runtime) -> None:
         self._store = store
+        self._points = PointRuns(definition, {}, store, runtime)
         self._runtime = runtime
         self._waiting: list[ChunksetEntries] = []
         self._filter_bytes = self._stats = 0
         self._put: list[RunRef] = []
 
     def add(self, entry: ChunksetEntries) -> None:
-        self._waiting.append(entry)
+        self._put += self._points.add(entry)
+        self._waiting.append(replace(entry, point_entries=()))
         self._filter_bytes += sum(len(bloom.filter) for bloom in entry.bloom_filters)
         self._stats += len(entry.column_stats)
         if self._filter_bytes > _MOST_FILTER_BYTES or self._stats > _MOST_STATS:
@@ -77,7 +81,7 @@ class EntryRuns:
     def finish(self) -> tuple[RunRef, ...]:
         """The runs of all that was added."""
         self._flush()
-        return tuple(self._put)
+        return (*self._put, *self._points.finish())
 
     def _flush(self) -> None:
         if self._stats:

@@ -31,9 +31,11 @@ from needlefish.services.adopt import (
 from needlefish.services.shares import SHARE_TEXT, Share, item_rows, joined
 from needlefish.spark.dealing import dealt
 from needlefish.spark.errors import our_errors
+from needlefish.spark.index import consolidate
 from needlefish.spark.reachable import check_reachable
 from needlefish.store import RetriedStore
 from needlefish.table.create import define_table
+from needlefish.table.point.declare import PointIndex
 
 # Hashes of different keys collide once in billions, so that a handful of equal ones is enough to find an equal key.
 _MOST_DOUBTFUL = 1_000
@@ -47,6 +49,7 @@ class Adoption:
     key: str | Sequence[str]
     partition_by: str | Sequence[str]
     bloom_columns: str | Sequence[str]
+    indexes: Sequence[PointIndex] | None
     properties: Mapping[str, object]
 
 
@@ -56,11 +59,13 @@ def adopt_files(spark: SparkSession, store: RetriedStore, wanted: Adoption, runt
     check_no_table(store)
     files = list_files(store)
     schema = wanted.schema or inferred_schema(store, files)
-    definition = define_table(schema, wanted.key, wanted.partition_by, wanted.properties, runtime, bloom_columns=wanted.bloom_columns)
+    definition = define_table(
+        schema, wanted.key, wanted.partition_by, wanted.properties, runtime, bloom_columns=wanted.bloom_columns, indexes=wanted.indexes
+    )
     with our_errors():
         share = _looked_at(spark, store, definition, files)
         _check_repeats(spark, store, definition, share.infos)
-    return commit_adoption(store, definition, share.infos, share.runs, runtime)
+    return commit_adoption(store, definition, share.infos, consolidate(spark, store, share.runs, runtime), runtime)
 
 
 def _looked_at(spark: SparkSession, store: RetriedStore, definition: TableDefinition, files: Sequence[FoundFile]) -> Share:

@@ -5,13 +5,16 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from needlefish.model.log import RunKind, TableState
+from needlefish.errors import InvalidError
+from needlefish.model.log import TableState
+from needlefish.model.point_index import INDEX_KIND
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.services.rebuild import RebuildResult, RebuildTask, commit_rebuild, without_gaps
 from needlefish.services.recover import FileClue, clue_of, live_files
 from needlefish.services.shares import SHARE_TEXT, Share, item_rows, joined
 from needlefish.spark.dealing import dealt
 from needlefish.spark.errors import our_errors
+from needlefish.spark.index import index_table
 from needlefish.spark.reachable import check_reachable
 from needlefish.store import RetriedStore
 from needlefish.table.partition.select import parse_partitions
@@ -23,13 +26,15 @@ def rebuild_runs(
     spark: SparkSession,
     state: TableState,
     store: RetriedStore,
-    kind: RunKind,
+    kind: str,
     partitions: Mapping[str, object] | None,
     runtime: Runtime = SYSTEM,
 ) -> tuple[TableState, RebuildResult]:
     """Makes all runs of one kind anew, or those records that belong to some partitions."""
     started = runtime.clock.monotonic()
     check_reachable(store)
+    if kind.startswith(INDEX_KIND):
+        return _index(spark, state, store, kind, partitions, runtime)
     clues = _clues(Snapshot(store=store, state=state), kind, partitions)
     share = _share(spark, state, store, kind, clues)
     whole = partitions is None
@@ -46,13 +51,37 @@ def rebuild_runs(
     )
 
 
-def _clues(snapshot: Snapshot, kind: RunKind, partitions: Mapping[str, object] | None) -> Sequence[FileClue]:
+def _index(
+    spark: SparkSession,
+    state: TableState,
+    store: RetriedStore,
+    kind: str,
+    partitions: Mapping[str, object] | None,
+    runtime: Runtime,
+) -> tuple[TableState, RebuildResult]:
+    """An index is made anew whole: its runs hold no partition apart."""
+    if partitions is not None:
+        raise InvalidError(f"partitions is {partitions!r}; an index is made anew for the whole table: leave partitions out")
+    index = next(found for found in state.definition.point_indexes if found.run_kind == kind)
+    after, built = index_table(spark, state, store, index, runtime)
+    return after, RebuildResult(
+        version=built.version,
+        kind=kind,
+        files=built.files,
+        runs_added=len(after.runs_of(kind)),
+        runs_removed=len(state.runs_of(kind)),
+        lost=(),
+        seconds=built.seconds,
+    )
+
+
+def _clues(snapshot: Snapshot, kind: str, partitions: Mapping[str, object] | None) -> Sequence[FileClue]:
     if kind == "files":
         return live_files(snapshot, parse_partitions(partitions, snapshot.partition_columns))
     return [clue_of(info) for info in plan_scan(snapshot, ScanRequest(partitions=partitions)).chunksets()]
 
 
-def _share(spark: SparkSession, state: TableState, store: RetriedStore, kind: RunKind, clues: Sequence[FileClue]) -> Share:
+def _share(spark: SparkSession, state: TableState, store: RetriedStore, kind: str, clues: Sequence[FileClue]) -> Share:
     if not clues:
         return Share()
     task = RebuildTask(kind=kind, definition=state.definition, store=store.config)

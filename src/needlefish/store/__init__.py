@@ -9,7 +9,7 @@ from needlefish.store.mapping import local_path
 from needlefish.store.meter import Meter, Traffic, Usage
 from needlefish.store.metered import MeteredStore
 from needlefish.store.open import layered, open_store, sweep_staging
-from needlefish.store.reader import StoreFile
+from needlefish.store.reader import SpanFile, StoreFile
 from needlefish.store.retried import RetriedStore
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "MeteredStore",
     "ObjectInfo",
     "RetriedStore",
+    "SpanFile",
     "Store",
     "StoreFile",
     "Traffic",

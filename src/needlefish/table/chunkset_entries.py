@@ -15,7 +15,7 @@ from needlefish.filters.hash import hash_key
 from needlefish.filters.split_block import SplitBlockFilter
 from needlefish.format.key_order import encode_value
 from needlefish.model.definition import TableDefinition
-from needlefish.model.entries import BloomEntry, ColumnStats
+from needlefish.model.entries import BloomEntry, ColumnStats, PointEntry
 from needlefish.model.schema import Field
 from needlefish.table.parquet_places import column_places
 from needlefish.table.row_stats import primitive_fields, rounded_bounds
@@ -27,16 +27,62 @@ class EntriesCollector:
     def __init__(self, definition: TableDefinition) -> None:
         self._footer = FooterStats(definition)
         self._filters = FilterCollector(definition)
+        self._points = PointCollector(definition)
 
     def add(self, granule: pa.Table) -> None:
         self._footer.add(granule)
-        self._filters.add(granule)
+        hashed = HashedGranule(granule)
+        self._filters.add_hashed(hashed)
+        self._points.add_hashed(hashed)
 
     def column_stats(self, metadata: pq.FileMetaData) -> tuple[ColumnStats, ...]:
         return self._footer.column_stats(metadata)
 
     def bloom_filters(self) -> tuple[BloomEntry, ...]:
         return self._filters.bloom_filters()
+
+    def point_entries(self) -> tuple[PointEntry, ...]:
+        return self._points.point_entries()
+
+
+class HashedGranule:
+    """The hashes of one granule, each combination of columns hashed once however many ask for it."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self._rows = rows
+        self._known: dict[tuple[int, ...], NDArray[np.uint64]] = {}
+
+    def of(self, fields: Sequence[Field]) -> NDArray[np.uint64]:
+        """Without nulls, which are in no index."""
+        ids = tuple(field.id for field in fields)
+        if ids not in self._known:
+            self._known[ids] = hash_key([self._rows[field.name] for field in fields]).present()
+        return self._known[ids]
+
+
+class PointCollector:
+    """What the point indexes will have of one chunkset."""
+
+    def __init__(self, definition: TableDefinition) -> None:
+        self._columns = {
+            index.name: tuple(definition.schema.field_by_id(field_id) for field_id in index.fields) for index in definition.point_indexes
+        }
+        self._hashes: dict[str, list[bytes]] = {name: [] for name in self._columns}
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns whose values are looked at."""
+        return tuple(dict.fromkeys(field for fields in self._columns.values() for field in fields))
+
+    def add(self, granule: pa.Table) -> None:
+        self.add_hashed(HashedGranule(granule))
+
+    def add_hashed(self, granule: HashedGranule) -> None:
+        for name, fields in self._columns.items():
+            self._hashes[name].append(granule.of(fields).tobytes())
+
+    def point_entries(self) -> tuple[PointEntry, ...]:
+        return tuple(PointEntry(index=name, hashes=tuple(hashes)) for name, hashes in self._hashes.items())
 
 
 class FilterCollector:
@@ -57,8 +103,11 @@ class FilterCollector:
         return tuple(dict.fromkeys(field for fields in self._columns.values() for field in fields))
 
     def add(self, granule: pa.Table) -> None:
+        self.add_hashed(HashedGranule(granule))
+
+    def add_hashed(self, granule: HashedGranule) -> None:
         for field_id, fields in self._columns.items():
-            self._hashes[field_id].append(hash_key([granule[field.name] for field in fields]).present())
+            self._hashes[field_id].append(granule.of(fields))
 
     def hashes(self) -> dict[int | None, NDArray[np.uint64]]:
         """The distinct hashes so far, by column."""

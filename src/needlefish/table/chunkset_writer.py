@@ -4,8 +4,8 @@ Memory holds one chunkset at most. A file becomes part of the table only through
 fails, is retried or runs twice leaves an orphan and nothing else.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
@@ -32,6 +32,8 @@ class WritePlan:
 
     definition: TableDefinition
     prev_max: int
+    # How many keys every point index has already.
+    indexed_keys: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_chunksets(batches: Iterable[pa.RecordBatch], plan: WritePlan, store: Store, runtime: Runtime) -> Iterator[ChunksetEntries]:
@@ -153,7 +155,7 @@ class _Writer:
         self._store.put(info.path, done.data)
         self._file, self._rows = None, 0
         stats, filters = self._entries.column_stats(done.metadata), self._entries.bloom_filters()
-        yield ChunksetEntries(info=info, column_stats=stats, bloom_filters=filters)
+        yield ChunksetEntries(info=info, column_stats=stats, bloom_filters=filters, point_entries=self._entries.point_entries())
 
     def _info(self, done: ParquetBytes) -> ChunksetInfo:
         assert self._partition is not None

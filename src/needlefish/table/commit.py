@@ -13,6 +13,8 @@ from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.log import RunRef, TableState, Totals
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import Store
+from needlefish.table.point.consolidate import consolidated
+from needlefish.table.point.coverage import Coverage, same_but_indexes
 from needlefish.table.task import Written
 from needlefish.timeline import Log, Proposal
 from needlefish.version import WRITER
@@ -25,17 +27,19 @@ def totals_of(infos: Sequence[ChunksetInfo]) -> Totals:
 def commit_append(store: Store, base: TableState, written: Written, runtime: Runtime = SYSTEM) -> TableState:
     """Makes what was written under `base` part of the table and returns the new state."""
     runs = put_runs(store, written, runtime)
+    infos = [entry.info for entry in written.entries]
+    coverage = Coverage(store, base.definition, infos, runtime)
 
     def propose(state: TableState | None) -> Proposal:
-        check_same_table(base, state, store.uri)
-        return Proposal(action="append", runs_added=runs, added=totals_of([entry.info for entry in written.entries]))
+        met = check_same_table(base, state, store.uri)
+        return Proposal(action="append", runs_added=coverage.fitted(runs, met.definition), added=totals_of(infos))
 
     return Log(store, WRITER, runtime).append(base, propose)
 
 
 def put_runs(store: Store, written: Written, runtime: Runtime) -> tuple[RunRef, ...]:
     """All runs that describe what was written, those that tasks have put already among them."""
-    return (*put_metadata_runs(store, written, runtime), *written.bloom_runs)
+    return (*put_metadata_runs(store, written, runtime), *consolidated(store, written.runs, runtime))
 
 
 def put_metadata_runs(store: Store, written: Written, runtime: Runtime) -> tuple[RunRef, ...]:
@@ -45,8 +49,9 @@ def put_metadata_runs(store: Store, written: Written, runtime: Runtime) -> tuple
     return files, stats
 
 
-def check_same_table(base: TableState, state: TableState | None, uri: str) -> None:
-    """Rows that were routed and typed under one definition cannot be committed under another."""
+def check_same_table(base: TableState, state: TableState | None, uri: str) -> TableState:
+    """Rows that were routed and typed under one definition cannot be committed under another; indexes may come and go."""
     assert state is not None, "the log of an open table never becomes empty"
-    if state.definition != base.definition:
+    if not same_but_indexes(base.definition, state.definition):
         raise ConflictError(f"{uri} was redefined between version {base.version} and {state.version}; open it again and repeat the write")
+    return state

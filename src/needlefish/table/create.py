@@ -11,6 +11,7 @@ from needlefish.model.types import is_nested
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import Store
 from needlefish.table.partition import computed_columns, parse_partition_by
+from needlefish.table.point.declare import PointIndex, define_indexes
 from needlefish.timeline import Log, Proposal
 from needlefish.version import WRITER
 
@@ -25,18 +26,21 @@ def define_table(
     runtime: Runtime = SYSTEM,
     *,
     bloom_columns: str | Sequence[str] = (),
+    indexes: Sequence[PointIndex] | None = (),
 ) -> TableDefinition:
-    """A checked definition."""
+    """A checked definition. Without `indexes` there is no point index, with None the row key has one."""
     key_ids = _key_ids(schema, _listed(key, "key", "'id'"))
     required = tuple(replace(found, nullable=found.nullable and found.id not in key_ids) for found in schema.fields)
     schema = replace(schema, fields=required)
+    checked = _properties(properties)
     definition = TableDefinition(
         table_id=runtime.new_id(),
         schemas=(schema,),
         key=key_ids,
         partition_by=parse_partition_by(_listed(partition_by, "partition_by", "'day(ts)'"), schema),
         bloom_columns=_bloom_ids(schema, _listed(bloom_columns, "bloom_columns", "'user_id'"), key_ids),
-        properties=_properties(properties),
+        point_indexes=define_indexes(indexes, schema, key_ids, checked),
+        properties=checked,
     )
     for column in computed_columns(definition):
         column.check()

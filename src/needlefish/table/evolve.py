@@ -105,6 +105,7 @@ def _check_dropped(definition: TableDefinition, dropped: Iterable[int]) -> None:
         "part of the key": definition.key,
         "what the partitions are computed from": [column.source for column in definition.partition_by],
         "in bloom_columns": definition.bloom_columns,
+        "in a point index, which can be dropped": [field_id for index in definition.point_indexes for field_id in index.fields],
     }
     for field_id in dropped:
         for role, ids in roles.items():

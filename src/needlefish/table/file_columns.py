@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -11,7 +12,7 @@ from needlefish.model.schema import Field, Schema
 from needlefish.table.partition import computed_columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FileColumns:
     """How one chunkset, written under an older schema perhaps, shows the columns of today."""
 
@@ -25,7 +26,11 @@ class FileColumns:
 
     def stored(self, field: Field) -> Field | None:
         """The field as the file has it; None if the column is younger than the file."""
-        return next((found for found in self.schema.fields if found.id == field.id), None)
+        return self._stored.get(field.id)
+
+    @cached_property
+    def _stored(self) -> dict[int, Field]:
+        return {field.id: field for field in self.schema.fields}
 
     def names(self, fields: Iterable[Field]) -> list[str]:
         """The columns to read from the file."""
@@ -35,17 +40,19 @@ class FileColumns:
     def show(self, rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
         """`fields` of today, from the file's columns in `rows`."""
         return pa.Table.from_arrays(
-            [self._column(rows, field) for field in fields], schema=pa.schema([field.to_arrow() for field in fields])
+            [self.column(rows, field) for field in fields], schema=pa.schema([field.to_arrow() for field in fields])
         )
 
-    def _column(self, rows: pa.Table, field: Field) -> pa.ChunkedArray:
+    def column(self, rows: pa.Table, field: Field) -> pa.ChunkedArray:
+        """One of them."""
         stored = self.stored(field)
         constant = self.constant(field)
         if constant is not None:
             return pa.chunked_array([pa.repeat(constant, rows.num_rows)])
         if stored is None:
             return pa.chunked_array([pa.nulls(rows.num_rows, field.arrow_type)])
-        return rows[stored.name].cast(field.arrow_type)
+        found = rows[stored.name]
+        return found if found.type == field.arrow_type else found.cast(field.arrow_type)
 
     def constant(self, field: Field) -> pa.Scalar | None:
         """The value of a column that an adopted file keeps in its path alone."""

@@ -4,14 +4,17 @@ Order matters, as for every commit: data before runs before entry. A crash in be
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from needlefish.format.skips_record import Skips, encode_skips, united
 from needlefish.index.build import put_run
+from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.log import Action, Batch, RunRef, TableState, Totals
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import Store
 from needlefish.table.commit import check_same_table, put_runs, totals_of
+from needlefish.table.point.coverage import Coverage
 from needlefish.table.skips import skips_of
 from needlefish.table.snapshot import Snapshot
 from needlefish.table.task import RESULT_SCHEMA, Written, collect
@@ -37,12 +40,17 @@ class RowChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What became of changes. `skipped` counts rows that were visible before."""
+    """What became of changes."""
 
     state: TableState
-    skipped: int = 0
+    # The rows that were visible before and are hidden now.
+    newly: tuple[Skips, ...] = ()
     # The batch, or a later one of its application, was there already: nothing was done.
     repeated: bool = False
+
+    @property
+    def skipped(self) -> int:
+        return sum(len(one.rows) for one in self.newly)
 
 
 def commit_changes(
@@ -56,7 +64,7 @@ def commit_changes(
         return Committed(state=base)
     attempt.put()
     state = Log(store, WRITER, runtime).append(base, attempt.propose)
-    return Committed(state=state, skipped=attempt.skipped, repeated=attempt.repeated)
+    return Committed(state=state, newly=() if attempt.repeated else attempt.newly, repeated=attempt.repeated)
 
 
 def is_repeated(state: TableState, batch: Batch | None) -> bool:
@@ -65,7 +73,7 @@ def is_repeated(state: TableState, batch: Batch | None) -> bool:
     return batch is not None and last is not None and batch.number <= last
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class _Attempt:
     """One commit, over all its attempts."""
 
@@ -75,10 +83,18 @@ class _Attempt:
     heal: Heal | None
     runtime: Runtime
     runs: tuple[RunRef, ...] = ()
-    skipped: int = 0
+    newly: tuple[Skips, ...] = ()
     repeated: bool = False
     # Healing skips of an earlier attempt and their run, should the next one need the same.
     _healed: tuple[tuple[Skips, ...], tuple[RunRef, ...]] = field(default=((), ()))
+
+    @property
+    def _infos(self) -> list[ChunksetInfo]:
+        return [entry.info for entry in self.changes.written.entries]
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        return Coverage(self.store, self.base.definition, self._infos, self.runtime)
 
     def put(self) -> None:
         """All that does not depend on what others commit meanwhile."""
@@ -86,20 +102,19 @@ class _Attempt:
         self.runs = (*written, *self._put_skips(self.changes.skips))
 
     def propose(self, newest: TableState | None) -> Proposal | None:
-        check_same_table(self.base, newest, self.store.uri)
-        assert newest is not None, "the log of an open table never becomes empty"
+        newest = check_same_table(self.base, newest, self.store.uri)
         self.repeated = is_repeated(newest, self.changes.batch)
         if self.repeated:
             return None
         healing = () if self.heal is None else tuple(self.heal(self.base, newest))
         if healing != self._healed[0]:
             self._healed = (healing, self._put_skips(healing))
-        self.skipped = count_new(self.store, newest, (*self.changes.skips, *healing))
-        totals = totals_of([entry.info for entry in self.changes.written.entries])
+        self.newly = newly_hidden(self.store, newest, (*self.changes.skips, *healing))
+        totals = totals_of(self._infos)
         return Proposal(
             action=self.changes.action,
-            runs_added=(*self.runs, *self._healed[1]),
-            added=totals.plus(Totals(skipped=self.skipped)),
+            runs_added=(*self.coverage.fitted(self.runs, newest.definition), *self._healed[1]),
+            added=totals.plus(Totals(skipped=sum(len(one.rows) for one in self.newly))),
             batch=self.changes.batch,
             # Who heals has compared with everything up to the newest state.
             prev_max=self.base.version if self.heal is None else newest.version,
@@ -110,8 +125,9 @@ class _Attempt:
         return (put_run(self.store, "skips", records, self.runtime),) if records.num_rows else ()
 
 
-def count_new(store: Store, state: TableState, skips: Iterable[Skips]) -> int:
-    """How many of these rows no run of the state hides yet."""
+def newly_hidden(store: Store, state: TableState, skips: Iterable[Skips]) -> tuple[Skips, ...]:
+    """Of these rows those that no run of the state hides yet."""
     wanted = united(skips)
     known = skips_of(Snapshot(store=store, state=state), wanted) if wanted else {}
-    return sum(len(one.rows - known[key]) if key in known else len(one.rows) for key, one in wanted.items())
+    new = (replace(one, rows=one.rows - known[key]) if key in known else one for key, one in wanted.items())
+    return tuple(one for one in new if one.rows)

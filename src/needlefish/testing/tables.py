@@ -23,6 +23,8 @@ from needlefish.table.conform import conform
 from needlefish.table.create import create_table, define_table
 from needlefish.table.find import FindReceipt, find_rows, wanted_keys, wanted_values
 from needlefish.table.partition import PARTITION_COLUMN, computed_columns, partition_paths
+from needlefish.table.point.declare import PointIndex
+from needlefish.table.point.runs import indexed_keys
 from needlefish.table.row_changes import RowChanges, commit_changes
 from needlefish.table.scan import ScanReceipt, ScanRequest, plan_scan, scan_batches
 from needlefish.table.snapshot import RunReaders, Snapshot
@@ -39,13 +41,14 @@ def build_table(
     *,
     partition_by: str | Sequence[str] = (),
     bloom_columns: str | Sequence[str] = (),
+    indexes: Sequence[PointIndex] | None = (),
     properties: Mapping[str, object] | None = None,
     runtime: Runtime = SYSTEM,
 ) -> TableState:
     """Creates a table and appends `rows`, if there are any, as its first version after the creation."""
     checked = schema_from_text(schema) if isinstance(schema, str) else schema_from_arrow(schema)
-    state = create_table(store, define_table(checked, key, partition_by, properties or {}, runtime, bloom_columns=bloom_columns), runtime)
-    return append_rows(store, state, rows, runtime)
+    definition = define_table(checked, key, partition_by, properties or {}, runtime, bloom_columns=bloom_columns, indexes=indexes)
+    return append_rows(store, create_table(store, definition, runtime), rows, runtime)
 
 
 def append_rows(store: Store, state: TableState, rows: Rows, runtime: Runtime = SYSTEM) -> TableState:
@@ -56,9 +59,9 @@ def append_rows(store: Store, state: TableState, rows: Rows, runtime: Runtime = 
 
 def write_rows(store: Store, state: TableState, rows: Rows, runtime: Runtime = SYSTEM) -> Written:
     """The chunksets of `rows`, written as one task would but not committed."""
-    plan = WritePlan(definition=state.definition, prev_max=state.version)
+    plan = WritePlan(definition=state.definition, prev_max=state.version, indexed_keys=indexed_keys(state))
     entries = write_chunksets(sorted_batches(rows, state.definition), plan, store, runtime)
-    return collect(pa.Table.from_batches(hand_back(entries, store, runtime), schema=RESULT_SCHEMA))
+    return collect(pa.Table.from_batches(hand_back(entries, plan, store, runtime), schema=RESULT_SCHEMA))
 
 
 def sorted_batches(rows: Rows, definition: TableDefinition, batch_rows: int = 10_000) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from needlefish.services.adopt.columns import column_types, path_columns
 from needlefish.services.adopt.listing import FoundFile
 from needlefish.services.shares import EntryRuns, Share, share_row
 from needlefish.store import Store, open_store
-from needlefish.table.chunkset_entries import FilterCollector
+from needlefish.table.chunkset_entries import FilterCollector, HashedGranule, PointCollector
 from needlefish.table.chunkset_reader import OpenChunkset, open_with_footer
 from needlefish.table.file_columns import FileColumns
 from needlefish.table.footer import Footer, read_footer
@@ -41,7 +41,7 @@ class AdoptTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = open_store(self.store)
         infos: list[ChunksetInfo] = []
-        runs = EntryRuns(store, SYSTEM)
+        runs = EntryRuns(self.definition, store, SYSTEM)
         try:
             for file in (msgspec.msgpack.decode(item, type=FoundFile) for rows in batches for item in rows["item"].to_pylist()):
                 entry = adopted(store, self.definition, file, SYSTEM)
@@ -113,6 +113,7 @@ class _Facts:
         self._path = chunkset.info.path
         self._stats = RowStats(primitive_fields(definition.schema))
         self._filters = FilterCollector(definition)
+        self._points = PointCollector(definition)
         self._bounds = KeyBounds(definition.key_fields, is_sorted=False)
         self._repeats = KeyRepeats(definition.key_fields)
         self._computed = computed_columns(definition)
@@ -123,7 +124,9 @@ class _Facts:
             return
         self._check_nulls(self._stats.add(rows))
         self._check_partition(rows)
-        self._filters.add(rows)
+        hashed = HashedGranule(rows)
+        self._filters.add_hashed(hashed)
+        self._points.add_hashed(hashed)
         self._bounds.add(rows)
         self._repeats.add(rows)
 
@@ -156,7 +159,8 @@ class _Facts:
             last_key=last,
         )
         stats = self._stats.column_stats(self._chunkset.metadata)
-        return ChunksetEntries(info=info, column_stats=stats, bloom_filters=self._filters.bloom_filters())
+        filters, points = self._filters.bloom_filters(), self._points.point_entries()
+        return ChunksetEntries(info=info, column_stats=stats, bloom_filters=filters, point_entries=points)
 
     def _check_repeats(self) -> None:
         keys = self._definition.key_fields

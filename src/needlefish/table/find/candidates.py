@@ -1,4 +1,7 @@
-"""The three levels: partitions' files, ranges, filters. Streams files through, so that memory does not follow the table."""
+"""From a question to candidates: a point index where there is one, else the three levels partitions' files, ranges, filters.
+
+The levels stream files through, so that memory does not follow the table.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -13,6 +16,7 @@ from needlefish.index.run_reader import RunReader
 from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.entries import ColumnStats
 from needlefish.table.find.filters import pass_filters
+from needlefish.table.find.points import indexed_candidates, uncovered
 from needlefish.table.find.ranges import Extent, extent_of, stretch
 from needlefish.table.find.receipt import LevelReceipt
 from needlefish.table.find.search import Candidate, Search, charged
@@ -23,8 +27,19 @@ _PART_LENGTH = 12
 
 
 def candidates(search: Search) -> Iterator[Candidate]:
-    """What is left after all three levels."""
-    return pass_filters(search, _pass_ranges(search, _files(search)))
+    """What the index admits and what it does not cover, or what is left after all three levels."""
+    found = indexed_candidates(search)
+    if found is None:
+        yield from _by_levels(search, _files(search))
+        return
+    yield from found
+    unknown = uncovered(search)
+    if unknown is not None:
+        yield from _by_levels(search, unknown)
+
+
+def _by_levels(search: Search, files: Iterator[tuple[str, ChunksetInfo]]) -> Iterator[Candidate]:
+    return pass_filters(search, _pass_ranges(search, files))
 
 
 def _files(search: Search) -> Iterator[tuple[str, ChunksetInfo]]:

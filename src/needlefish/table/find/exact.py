@@ -37,6 +37,17 @@ def number_rows(wanted: Sequence[Column], rows: Sequence[Column]) -> tuple[Numbe
     return of_wanted, of_rows
 
 
+def rows_of(wanted: Sequence[Column], rows: Sequence[Column]) -> pa.Array:
+    """The places of rows that equal a wanted value, in ascending order."""
+    if len(wanted[0]) != 1 or any(pa.types.is_floating(column.type) for column in wanted):
+        return pa.array(np.flatnonzero(number_rows(wanted, rows)[1] >= 0))
+    # One value, which is what most finds look for: comparing beats numbering by far.
+    same = pc.equal(rows[0], wanted[0][0])
+    for one, other in zip(wanted[1:], rows[1:], strict=True):
+        same = pc.and_(same, pc.equal(other, one[0]))
+    return pc.indices_nonzero(same)
+
+
 def pairs_of(of_wanted: Numbers, of_rows: Numbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Places of wanted values and of rows with the same number, each pair once."""
     order = np.argsort(of_wanted, kind="stable")

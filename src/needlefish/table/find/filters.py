@@ -14,6 +14,7 @@ from needlefish.format.bloom_record import bloom_key
 from needlefish.format.run import KEY
 from needlefish.index import newest
 from needlefish.table.file_columns import FileColumns
+from needlefish.table.find.asked import many_encoded
 from needlefish.table.find.receipt import LevelReceipt
 from needlefish.table.find.search import Candidate, Search, charged
 from needlefish.table.find.tolerant import TolerantReader
@@ -102,19 +103,9 @@ def _may_hold(bloom: SplitBlockFilter, wanted: Wanted, types: tuple[pa.DataType,
     else:
         found = np.zeros(len(wanted), np.bool_)
         found[hashed.valid] = bloom.check(hashed.present())
-    for place in _many_hashed(wanted).tolist():
+    for place in many_encoded(wanted.arrays).tolist():
         found[place] = _may_hold_one(bloom, [array[place].as_py() for array in wanted.arrays], types)
     return found
-
-
-def _many_hashed(wanted: Wanted) -> NDArray[np.intp]:
-    """Places of values with more than one encoding: zeros have two and NaN many."""
-    odd = np.zeros(len(wanted), np.bool_)
-    for array in wanted.arrays:
-        if pa.types.is_floating(array.type):
-            numbers = array.to_numpy(zero_copy_only=False)
-            odd |= (numbers == 0) | np.isnan(numbers)
-    return np.flatnonzero(odd)
 
 
 def _may_hold_one(bloom: SplitBlockFilter, value: Sequence[object], types: tuple[pa.DataType, ...]) -> bool:

@@ -7,8 +7,8 @@ than one row group is left, since a filter costs a request as well.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from needlefish.filters.hash import hash_array
 from needlefish.format.key_order import encode_value
@@ -17,7 +17,7 @@ from needlefish.model.schema import Field
 from needlefish.store import Store
 from needlefish.table.chunkset_reader import OpenChunkset, open_chunkset
 from needlefish.table.file_columns import FileColumns
-from needlefish.table.find.exact import number_rows
+from needlefish.table.find.exact import rows_of
 from needlefish.table.find.fitting import fitting
 from needlefish.table.find.ranges import Extent, stretch
 from needlefish.table.find.search import Candidate
@@ -50,15 +50,13 @@ def match_rows(snapshot: Snapshot, candidate: Candidate, columns: Sequence[Field
     granules: list[tuple[int, Wanted]] = []
     visible = visible_granules(candidate.info, hidden)
     if visible and not _is_younger(snapshot, candidate):
-        chunkset = open_chunkset(snapshot.store, snapshot.state.definition, candidate.info)
-        granules = _admitted(snapshot.store, chunkset, candidate.wanted, visible)
+        chunkset = open_chunkset(snapshot.store, snapshot.state.definition, candidate.info, snapshot.footers)
+        granules = _admitted(snapshot.store, chunkset, candidate, visible)
     fields = list(dict.fromkeys([*candidate.wanted.fields, *columns]))
-    matching = [_exact(_with_positions(chunkset, number, fields), wanted) for number, wanted in granules]
+    matching = [_exact(chunkset, number, wanted, fields, columns) for number, wanted in granules]
     parts = matching if hidden is None else [hidden.left(part, part[ROW]) for part in matching]
-    names = [ROW, *(field.name for field in columns)]
-    empty = pa.schema([(ROW, pa.int64()), *(field.to_arrow() for field in columns)])
     return Match(
-        rows=pa.concat_tables([part.select(names) for part in parts]) if parts else empty.empty_table(),
+        rows=pa.concat_tables(parts) if parts else _positioned(columns).empty_table(),
         rows_read=sum(candidate.info.granules[number].rows for number, _ in granules),
         granules_read=len(granules),
         granules_pruned=len(candidate.info.granules) - len(granules),
@@ -73,23 +71,28 @@ def _is_younger(snapshot: Snapshot, candidate: Candidate) -> bool:
     return any(columns.stored(field) is None and columns.constant(field) is None for field in candidate.wanted.fields)
 
 
-def _with_positions(chunkset: OpenChunkset, number: int, fields: Sequence[Field]) -> pa.Table:
-    rows = chunkset.read([number], fields)
+def _exact(chunkset: OpenChunkset, number: int, wanted: Wanted, fields: Sequence[Field], columns: Sequence[Field]) -> pa.Table:
+    """The rows of a granule that are wanted, with `columns` and their positions; the others are never converted."""
+    stored = chunkset.read_stored([number], fields)
+    places = rows_of(wanted.arrays, [chunkset.columns.column(stored, field) for field in wanted.fields])
     start = sum(granule.rows for granule in chunkset.info.granules[:number])
-    return rows.append_column(ROW, pa.array(np.arange(start, start + rows.num_rows)))
+    positions = pa.chunked_array([pc.add(places.cast(pa.int64()), start)], pa.int64())
+    taken = stored.take(places)
+    return pa.Table.from_arrays([positions, *(chunkset.columns.column(taken, field) for field in columns)], schema=_positioned(columns))
 
 
-def _exact(rows: pa.Table, wanted: Wanted) -> pa.Table:
-    _, numbers = number_rows(wanted.arrays, [rows[field.name] for field in wanted.fields])
-    return rows.filter(pa.array(numbers >= 0))
+def _positioned(columns: Sequence[Field]) -> pa.Schema:
+    return pa.schema([(ROW, pa.int64()), *(field.to_arrow() for field in columns)])
 
 
-def _admitted(store: Store, chunkset: OpenChunkset, wanted: Wanted, visible: Sequence[int]) -> list[tuple[int, Wanted]]:
+def _admitted(store: Store, chunkset: OpenChunkset, candidate: Candidate, visible: Sequence[int]) -> list[tuple[int, Wanted]]:
     """The granules to read, each with the values that its range leaves possible."""
-    parts = ((number, _in_range(chunkset, number, wanted)) for number in visible)
+    numbers = visible if candidate.granules is None else [number for number in candidate.granules if number in visible]
+    parts = ((number, _in_range(chunkset, number, candidate.wanted)) for number in numbers)
     left = [(number, part) for number, part in parts if len(part)]
-    # An adopted file's writer may have chosen another physical type, under which values hash differently.
-    if len(left) <= 1 or chunkset.info.adopted is not None:
+    # A point index has told granules apart better than their filters could. An adopted file's writer may have chosen
+    # another physical type, under which values hash differently.
+    if len(left) <= 1 or candidate.granules is not None or chunkset.info.adopted is not None:
         return left
     return [(number, part) for number, part in left if len(part) > _MOST_PROBED or _may_by_filter(store, chunkset, number, part)]
 

@@ -6,8 +6,8 @@ from typing import Literal
 from needlefish.index.cost import Cost
 from needlefish.store import Usage
 
-Level = Literal["files", "ranges", "filters", "data"]
-LEVELS: tuple[Level, ...] = ("files", "ranges", "filters", "data")
+Level = Literal["index", "files", "ranges", "filters", "data"]
+LEVELS: tuple[Level, ...] = ("index", "files", "ranges", "filters", "data")
 
 
 @dataclass(slots=True, kw_only=True)

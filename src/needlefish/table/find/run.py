@@ -6,10 +6,12 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from needlefish.index.cost import Cost
 from needlefish.model.chunkset import PartitionPath
 from needlefish.model.schema import Field
 from needlefish.runtime import in_parallel
 from needlefish.store import Meter
+from needlefish.table.chunkset_reader import footer_key
 from needlefish.table.find.candidates import candidates
 from needlefish.table.find.match import ROW, Match, match_rows
 from needlefish.table.find.receipt import FindReceipt
@@ -39,7 +41,7 @@ def find_rows(snapshot: Snapshot, wanted: Wanted, columns: Sequence[Field], mete
     schema = pa.schema([field.to_arrow() for field in columns])
     rows = pa.concat_tables([match.rows.drop_columns([ROW]) for match in found]) if found else schema.empty_table()
     receipt.rows_returned = rows.num_rows
-    return rows.cast(schema), receipt
+    return rows, receipt
 
 
 def _partitions(snapshot: Snapshot, wanted: Wanted) -> list[PartitionPath] | None:
@@ -58,9 +60,10 @@ def _partitions(snapshot: Snapshot, wanted: Wanted) -> list[PartitionPath] | Non
 def _read(search: Search, left: list[Candidate], columns: Sequence[Field]) -> list[Match]:
     level = search.receipt.level("data")
     level.files_in = len(left)
-    # What a footer and a granule of the average size cost; the receipt shows how far that was off.
-    level.predicted_requests = 2 * len(left)
-    level.predicted_bytes = sum(candidate.info.footer_bytes + max(g.bytes for g in candidate.info.granules) for candidate in left)
+    # What a granule costs, and a footer unless it is at hand; the receipt shows how far that was off.
+    for info in (candidate.info for candidate in left):
+        footer = Cost() if footer_key(info) in search.snapshot.footers else Cost(requests=1, bytes=info.footer_bytes)
+        level.expect(footer + Cost(requests=1, bytes=max(granule.bytes for granule in info.granules)))
     level.expect(expected_of_skips(search.snapshot, [candidate.info for candidate in left]))
     before = search.meter.snapshot()
     found: list[Match] = []

@@ -18,6 +18,8 @@ class Candidate:
 
     info: ChunksetInfo
     wanted: Wanted
+    # The only granules that may hold them, where a point index says so.
+    granules: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,13 +45,18 @@ def probe(snapshot: Snapshot, chunk: KeyChunk) -> Iterator[Parcel]:
     once for each of those is cheaper than moving the keys.
     """
     sent = 0
-    for candidate in candidates(_search(snapshot, chunk)):
+    for candidate in admitted(snapshot, chunk):
         keys = chunk.rows.take(pa.array(candidate.wanted.places))
         if keys.num_rows < HOT_KEYS and sent + keys.num_rows <= MOST_SENT * chunk.rows.num_rows:
             sent += keys.num_rows
             yield Parcel(file=candidate.info.path, info=candidate.info, rows=keys)
         else:
             yield from _located(snapshot, candidate, keys)
+
+
+def admitted(snapshot: Snapshot, chunk: KeyChunk) -> Iterator[Candidate]:
+    """The files that may hold keys of the chunk; what they want is counted from the chunk's rows."""
+    return candidates(_search(snapshot, chunk))
 
 
 def _located(snapshot: Snapshot, candidate: Candidate, keys: pa.Table) -> Iterator[Parcel]:

@@ -8,6 +8,7 @@ from needlefish.table.chunkset_reader import OpenChunkset, open_chunkset
 from needlefish.table.parquet_writer import granules_of
 from needlefish.table.row_stats import primitive_fields
 from needlefish.table.verify.entries import FileEntries
+from needlefish.table.verify.points_check import PointsCheck
 from needlefish.table.verify.report import Findings
 from needlefish.table.verify.rows_check import RowsCheck
 
@@ -15,7 +16,9 @@ LOST_DATA = "restore the file from a copy: no other object holds its rows"
 _REBUILD_FILES = "rebuild 'files'"
 
 
-def check_file(store: Store, definition: TableDefinition, entries: FileEntries, *, data: bool) -> Findings:
+def check_file(
+    store: Store, definition: TableDefinition, entries: FileEntries, *, data: bool, points: PointsCheck | None = None
+) -> Findings:
     """All that can be wrong with one file, named by its path."""
     info = entries.info
     found = Findings(files=1, rows=info.rows, bytes=info.bytes, skipped=len(entries.hidden.rows) if entries.hidden else 0)
@@ -29,7 +32,7 @@ def check_file(store: Store, definition: TableDefinition, entries: FileEntries, 
         chunkset = open_chunkset(store, written, info)
         _check_info(chunkset, found)
         if data:
-            RowsCheck(store=store, chunkset=chunkset, written=written, entries=entries, found=found).run()
+            RowsCheck(store=store, chunkset=chunkset, written=written, entries=entries, found=found, points=points).run()
 
     found.guarded(info.path, LOST_DATA, check)
     return found

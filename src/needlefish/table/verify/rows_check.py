@@ -14,7 +14,7 @@ from needlefish.model.definition import TableDefinition
 from needlefish.model.entries import ColumnStats
 from needlefish.model.schema import Field
 from needlefish.store import Store
-from needlefish.table.chunkset_entries import FilterCollector
+from needlefish.table.chunkset_entries import FilterCollector, HashedGranule, PointCollector
 from needlefish.table.chunkset_reader import OpenChunkset
 from needlefish.table.key_bounds import KeyBounds
 from needlefish.table.key_repeats import KeyRepeats
@@ -22,6 +22,7 @@ from needlefish.table.partition import computed_columns, partition_paths
 from needlefish.table.row_order import above_next, equal_next
 from needlefish.table.row_stats import Observed, RowStats, primitive_fields
 from needlefish.table.verify.entries import FileEntries
+from needlefish.table.verify.points_check import PointsCheck
 from needlefish.table.verify.report import DAMAGE, Findings, said
 
 _LOST = "restore the file from a copy, or write its rows anew"
@@ -39,12 +40,14 @@ class RowsCheck:
     written: TableDefinition
     entries: FileEntries
     found: Findings
+    points: PointsCheck | None = None
     _topics: set[str] = field(default_factory=set)
 
     def run(self) -> None:
         keys = self.written.key_fields
         self._stats = RowStats(primitive_fields(self.written.schema))
         self._filters = FilterCollector(self.written)
+        self._indexed = PointCollector(self.written)
         self._bounds = KeyBounds(keys, is_sorted=False)
         # Sorted rows show a repeated key as a neighbour.
         self._repeats = KeyRepeats(keys) if self._adopted else None
@@ -54,6 +57,8 @@ class RowsCheck:
         self._check_keys()
         self._check_stats()
         self._check_filters()
+        if self.points is not None:
+            self.points.check(self.entries, self._indexed.point_entries(), self.found)
 
     @property
     def _adopted(self) -> bool:
@@ -74,7 +79,9 @@ class RowsCheck:
             self._problem("null", f"granule {number} has a null in the key", _LOST)
             return
         self._bounds.add(rows)
-        self._filters.add(rows)
+        hashed = HashedGranule(rows)
+        self._filters.add_hashed(hashed)
+        self._indexed.add_hashed(hashed)
         if self._repeats is not None:
             self._repeats.add(rows)
             return

@@ -10,6 +10,7 @@ from needlefish.table.snapshot import Snapshot
 from needlefish.table.verify.entries import recorded_files
 from needlefish.table.verify.file_check import check_file
 from needlefish.table.verify.log_check import check_log
+from needlefish.table.verify.points_check import PointsCheck
 from needlefish.table.verify.report import DAMAGE, Findings, Verification, said
 from needlefish.table.verify.run_check import check_run
 from needlefish.table.verify.skips_check import check_skips
@@ -64,7 +65,7 @@ def _files(snapshot: Snapshot, *, data: bool) -> Iterator[Findings]:
     """Files in groups, each group in parallel; damaged runs have been named already, and only widen what is not covered."""
     unreadable: list[str] = []
     counted = Totals()
-    check = partial(check_file, snapshot.store, snapshot.state.definition, data=data)
+    check = partial(check_file, snapshot.store, snapshot.state.definition, data=data, points=PointsCheck(snapshot=snapshot))
     ending = Findings()
     try:
         for group in recorded_files(snapshot, unreadable.append):

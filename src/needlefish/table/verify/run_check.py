@@ -8,8 +8,9 @@ from needlefish.errors import CorruptError
 from needlefish.format.bloom_record import bloom_key
 from needlefish.format.checksum import checksum
 from needlefish.format.metadata_key import column_key, file_key
-from needlefish.format.run import IS_DELETED, KEY, RunHeader, run_path
+from needlefish.format.run import IS_DELETED, KEY, RunHeader, path_of
 from needlefish.format.skips_record import decode_skips
+from needlefish.index.point_kinds import verify_point_run
 from needlefish.index.salvage import Salvaged, read_header, salvage
 from needlefish.model.log import RunRef
 from needlefish.store import ByteRange, Store
@@ -21,11 +22,14 @@ LOST_SKIPS = "restore the run from a copy: no other object says which rows are h
 def check_run(store: Store, ref: RunRef) -> Findings:
     """All that can be wrong with one run, named by its path."""
     found = Findings(runs=1, bytes=ref.bytes)
-    path = run_path(ref.kind, ref.id)
+    path = path_of(ref)
     remedy = LOST_SKIPS if ref.kind == "skips" else f"rebuild {ref.kind!r}"
     texts: list[str] = []
 
     def check() -> None:
+        if ref.point is not None:
+            verify_point_run(store, ref)
+            return
         texts.extend(_wrongs(store, ref, path))
 
     found.guarded(path, remedy, check)
@@ -103,8 +107,8 @@ def _key_of(kind: str, row: dict[str, object]) -> str | None:
     """The key that a record's fields give; None for kinds that are not known here."""
     partition = str(row.get("partition"))
     field_id = row.get("field_id")
-    match kind:
-        case "files":
+    match kind.partition("/")[0]:
+        case "files" | "uncovered":
             return file_key(partition, str(row["adopted"] or f"{row['id']}.parquet"))
         case "column_stats":
             return column_key(str(field_id), partition, str(row["file_name"]))
