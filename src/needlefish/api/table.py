@@ -27,14 +27,14 @@ from needlefish.table.history import HistoryEntry, read_history
 from needlefish.table.point.declare import PointIndex, define_index, index_named
 from needlefish.table.scan import ScanRequest, plan_scan
 from needlefish.table.snapshot import RunReaders, Snapshot
+from needlefish.table.upsert.result import DeleteResult, UpsertResult
+from needlefish.table.upsert.run import ChangeOptions
 from needlefish.table.verify import Verification, verify_table
 from needlefish.timeline import catch_up, read_newest, read_state_at, version_at_time
 
 if TYPE_CHECKING:
     from needlefish.spark.append import AppendResult
-    from needlefish.spark.delete import DeleteResult
     from needlefish.spark.names import DataFrame, SparkSession
-    from needlefish.spark.upsert import UpsertResult
 
 
 class Table:
@@ -164,7 +164,7 @@ class Table:
         batch: tuple[str, int] | None = None,
         *,
         deleted_by: str | None = None,
-    ) -> "UpsertResult":
+    ) -> UpsertResult:
         """Inserts rows with new keys and replaces rows with known ones, from a Spark DataFrame, as one version.
 
         Of rows with the same key the one with the greatest `order_by` counts, in `df`, in the table and against other
@@ -173,15 +173,15 @@ class Table:
         `deleted_by` of `df` is true are deleted instead. A key lives in its partition; with the property `global_keys` its row moves.
         """
         check_frame(df)
-        from needlefish.spark.upsert import UpsertOptions, upsert_frame
+        from needlefish.spark.upsert import upsert_frame
 
         self.refresh()
-        options = UpsertOptions(order_by=order_from(order_by, self._state.definition), batch=batch_from(batch), deleted_by=deleted_by)
+        options = ChangeOptions(order_by=order_from(order_by, self._state.definition), batch=batch_from(batch), deleted_by=deleted_by)
         self._state, result = upsert_frame(df, self._state, self._store, options)
         self._state = tidy(self._store, self._state)
         return result
 
-    def delete(self, df: "DataFrame | None" = None, *, where: str | None = None, batch: tuple[str, int] | None = None) -> "DeleteResult":
+    def delete(self, df: "DataFrame | None" = None, *, where: str | None = None, batch: tuple[str, int] | None = None) -> DeleteResult:
         """Deletes rows by key, from a Spark DataFrame of keys, or by a SQL condition, as one version; writes no data file.
 
         `df` needs the key columns, and those that the partition is computed from unless keys are global; others are ignored.
@@ -189,18 +189,18 @@ class Table:
         """
         if (df is None) == (where is None):
             raise InvalidError("delete takes either a DataFrame of keys or where='…'; give exactly one of them")
-        delivery = batch_from(batch)
+        options = ChangeOptions(batch=batch_from(batch))
         self.refresh()
         if df is not None:
             check_frame(df)
             from needlefish.spark.delete import delete_keys
 
-            self._state, result = delete_keys(df, self._state, self._store, delivery)
+            self._state, result = delete_keys(df, self._state, self._store, options)
         else:
             require_spark()
             from needlefish.spark.delete import delete_where
 
-            self._state, result = delete_where(spark_session(), self._state, self._store, str(where), delivery)
+            self._state, result = delete_where(spark_session(), self._state, self._store, str(where), options)
         self._state = tidy(self._store, self._state)
         return result
 

@@ -1,46 +1,62 @@
-"""What upserts and deletes share on Spark: comparing the keys of a change with the table, and telling the time."""
+"""The jobs of upserts and deletes on Spark: rows to the tasks that write, keys to the files that may hold them."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.types import LongType, StructField, StructType
 
-from needlefish.errors import NeedlefishError
-from needlefish.model.chunkset import ChunksetInfo
-from needlefish.model.log import TableState
-from needlefish.runtime import Runtime
+from needlefish.runtime import SYSTEM
+from needlefish.spark.columns import named
 from needlefish.spark.errors import our_errors
+from needlefish.spark.index import consolidate
+from needlefish.spark.routing import key_order, routed
 from needlefish.store import RetriedStore
-from needlefish.table.tag import PARCEL_TEXT
-from needlefish.table.upsert.compare import MarkTask, ProbeKeysTask, compare_here
-from needlefish.table.upsert.healing import Healing
-from needlefish.table.upsert.key_file import WORK_PREFIX
+from needlefish.table.tag import PARCEL_TEXT, tag_fields
+from needlefish.table.task import RESULT_TEXT, Written, collect
+from needlefish.table.upsert.compare import MarkTask, ProbeKeysTask
+from needlefish.table.upsert.distinct import DistinctTask
 from needlefish.table.upsert.marks import MARK_TEXT, Marks, marks_of
-from needlefish.table.upsert.plan import ComparePlan
+from needlefish.table.upsert.plan import DROPPED, POSITION, ChangePlan, ComparePlan
 from needlefish.table.upsert.sources import Source, source_rows
-
-# Up to so many keys are compared in this process with what others have just committed: starting jobs would take longer.
-_FEW_KEYS = 50_000
+from needlefish.table.upsert.write import KeysTask, UpsertTask
 
 
-class Stages:
-    """Seconds of every stage, in their order."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpsertJobs:
+    """Fills the seam `Jobs` for a frame of rows."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._clock = runtime.clock
-        self.seconds: dict[str, float] = {}
+    frame: DataFrame
+    store: RetriedStore
 
-    @contextmanager
-    def timed(self, name: str) -> Iterator[None]:
-        started = self._clock.monotonic()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + self._clock.monotonic() - started
+    def write(self, plan: ChangePlan) -> Written:
+        with our_errors():
+            rows = _ranked(self.frame, plan).mapInArrow(UpsertTask(plan=plan).__call__, RESULT_TEXT).toArrow()
+            written = collect(rows)
+            runs = consolidate(self.frame.sparkSession, self.store, written.runs, SYSTEM)
+        return replace(written, runs=tuple(runs))
+
+    def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:
+        return _compared(self.frame.sparkSession, sources, plan)
 
 
-def compared(spark: SparkSession, store: RetriedStore, sources: Sequence[Source], plan: ComparePlan) -> Marks:
-    """The rows that the sources' keys hide, by two tasks: keys go to files, and every file is read once."""
-    if not sources or not plan.state.runs_of("files"):
-        return Marks()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteJobs:
+    """The same for a frame of keys."""
+
+    frame: DataFrame
+
+    def write(self, plan: ChangePlan) -> Written:
+        with our_errors():
+            return collect(_sorted_keys(self.frame, plan).mapInArrow(KeysTask(plan=plan).__call__, RESULT_TEXT).toArrow())
+
+    def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:
+        return _compared(self.frame.sparkSession, sources, plan)
+
+
+def _compared(spark: SparkSession, sources: Sequence[Source], plan: ComparePlan) -> Marks:
+    """Two tasks: keys go to the files that may hold them, and every such file is read once."""
     with our_errors():
         items = spark.createDataFrame(source_rows(sources)).repartition(len(sources))
         parcels = items.mapInArrow(ProbeKeysTask(plan=plan).__call__, PARCEL_TEXT)
@@ -48,31 +64,31 @@ def compared(spark: SparkSession, store: RetriedStore, sources: Sequence[Source]
         return marks_of(by_file.mapInArrow(MarkTask(plan=plan).__call__, MARK_TEXT).toArrow().to_batches())
 
 
-def healing(spark: SparkSession, store: RetriedStore, base: TableState, sources: Sequence[Source], plan: ComparePlan) -> Healing:
-    """For a change whose keys come from `sources`."""
-    partitions = {partition for source in sources for partition in source.partitions}
-    anywhere = base.definition.properties.global_keys
-
-    def concerns(info: ChunksetInfo) -> bool:
-        return anywhere or info.partition in partitions
-
-    def compare(added: TableState) -> Marks:
-        within = ComparePlan(state=added, store=plan.store, order_by=plan.order_by)
-        if sum(source.rows for source in sources) <= _FEW_KEYS:
-            return compare_here(store, sources, within)
-        return compared(spark, store, sources, within)
-
-    return Healing(store, base, concerns, compare)
+def _ranked(frame: DataFrame, plan: ChangePlan) -> DataFrame:
+    """Every task gets a range of (partition, key), rows of one key in the order in which the last one counts."""
+    frame = frame.withColumn(POSITION, sf.monotonically_increasing_id())
+    ranks = [*_order(plan), named(POSITION).asc()]
+    if plan.definition.properties.global_keys:
+        # The last row of a key decides its partition, so that it must be known before rows go to their partitions.
+        keys = [named(field.name) for field in plan.definition.key_fields]
+        schema = StructType([*frame.schema.fields, StructField(DROPPED, LongType())])
+        ranked = frame.repartition(*keys).sortWithinPartitions(*keys, *ranks)
+        frame = ranked.mapInArrow(DistinctTask(definition=plan.definition).__call__, schema)
+    frame, order = routed(frame, plan.definition)
+    by = key_order(order)
+    return frame.repartitionByRange(*by).sortWithinPartitions(*by, *ranks)
 
 
-def remove_work(store: RetriedStore, folder: str) -> None:
-    """What tasks handed each other. The change stands or fails without it, so that a store that does not answer is no reason
-    to fail: a clean removes what is left."""
-    try:
-        store.delete([found.path for found in store.list(folder)])
-    except NeedlefishError:
-        return
+def _order(plan: ChangePlan) -> list[Column]:
+    field = plan.order_field
+    # As when stored rows are compared: no value is older than any value.
+    return [] if field is None else [named(field.name).asc_nulls_first()]
 
 
-def work_folder(runtime: Runtime) -> str:
-    return WORK_PREFIX + runtime.new_id()
+def _sorted_keys(frame: DataFrame, plan: ChangePlan) -> DataFrame:
+    keys = frame.select(*(named(field.name) for field in tag_fields(plan.definition)))
+    order = [field.name for field in plan.definition.key_fields]
+    if not plan.definition.properties.global_keys:
+        keys, order = routed(keys, plan.definition)
+    by = key_order(order)
+    return keys.repartitionByRange(*by).sortWithinPartitions(*by)

@@ -43,7 +43,10 @@ class UpsertTask:
     plan: ChangePlan
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.plan.store)
+        yield from self.within(open_store(self.plan.store), batches)
+
+    def within(self, store: RetriedStore, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same in a store that is open already."""
         try:
             yield from self._written(batches, store)
         except InvalidError as error:
@@ -117,7 +120,10 @@ class KeysTask:
     plan: ChangePlan
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.plan.store)
+        yield from self.within(open_store(self.plan.store), batches)
+
+    def within(self, store: RetriedStore, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same in a store that is open already."""
         try:
             yield from self._put(batches, store)
         except InvalidError as error:
