@@ -164,6 +164,7 @@ class Table:
         batch: tuple[str, int] | None = None,
         *,
         deleted_by: str | None = None,
+        columns: str = "all",
     ) -> UpsertResult:
         """Inserts rows with new keys and replaces rows with known ones, from a Spark DataFrame, as one version.
 
@@ -171,12 +172,20 @@ class Table:
         writers; of equal ones, or without `order_by`, the last in `df` and the later commit. `batch=("etl", 17)` makes a replay
         harmless: a number not above the last one of the application does nothing. Rows where the boolean column
         `deleted_by` of `df` is true are deleted instead. A key lives in its partition; with the property `global_keys` its row moves.
+
+        `columns="present"` keeps the columns that `df` lacks as they are in the rows that it replaces; new rows have nulls there.
+        `df` then needs the key columns and, unless keys are global, those that the partition is computed from.
         """
         check_frame(df)
         from needlefish.spark.upsert import upsert_frame
 
         self.refresh()
-        options = ChangeOptions(order_by=order_from(order_by, self._state.definition), batch=batch_from(batch), deleted_by=deleted_by)
+        options = ChangeOptions(
+            order_by=order_from(order_by, self._state.definition),
+            batch=batch_from(batch),
+            deleted_by=deleted_by,
+            only_present=_only_present(columns),
+        )
         self._state, result = upsert_frame(df, self._state, self._store, options)
         self._state = tidy(self._store, self._state)
         return result
@@ -337,6 +346,12 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({self.uri!r}, version={self.version}, rows={self._state.totals.visible_rows})"
+
+
+def _only_present(columns: object) -> bool:
+    if columns not in ("all", "present"):
+        raise InvalidError(f"columns is {columns!r}; give 'all', or 'present' to keep the columns that df lacks")
+    return columns == "present"
 
 
 def _open(uri: str, options: Mapping[str, str] | None) -> RetriedStore:

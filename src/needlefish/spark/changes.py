@@ -32,13 +32,13 @@ class UpsertJobs:
 
     def write(self, plan: ChangePlan) -> Written:
         with our_errors():
-            rows = _ranked(self.frame, plan).mapInArrow(UpsertTask(plan=plan).__call__, RESULT_TEXT).toArrow()
+            rows = ranked(self.frame, plan).mapInArrow(UpsertTask(plan=plan).__call__, RESULT_TEXT).toArrow()
             written = collect(rows)
             runs = consolidate(self.frame.sparkSession, self.store, written.runs, SYSTEM)
         return replace(written, runs=tuple(runs))
 
     def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:
-        return _compared(self.frame.sparkSession, sources, plan)
+        return compared(self.frame.sparkSession, sources, plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +52,10 @@ class DeleteJobs:
             return collect(_sorted_keys(self.frame, plan).mapInArrow(KeysTask(plan=plan).__call__, RESULT_TEXT).toArrow())
 
     def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:
-        return _compared(self.frame.sparkSession, sources, plan)
+        return compared(self.frame.sparkSession, sources, plan)
 
 
-def _compared(spark: SparkSession, sources: Sequence[Source], plan: ComparePlan) -> Marks:
+def compared(spark: SparkSession, sources: Sequence[Source], plan: ComparePlan) -> Marks:
     """Two tasks: keys go to the files that may hold them, and every such file is read once."""
     with our_errors():
         items = spark.createDataFrame(source_rows(sources)).repartition(len(sources))
@@ -64,10 +64,10 @@ def _compared(spark: SparkSession, sources: Sequence[Source], plan: ComparePlan)
         return marks_of(by_file.mapInArrow(MarkTask(plan=plan).__call__, MARK_TEXT).toArrow().to_batches())
 
 
-def _ranked(frame: DataFrame, plan: ChangePlan) -> DataFrame:
+def ranked(frame: DataFrame, plan: ChangePlan) -> DataFrame:
     """Every task gets a range of (partition, key), rows of one key in the order in which the last one counts."""
     frame = frame.withColumn(POSITION, sf.monotonically_increasing_id())
-    ranks = [*_order(plan), named(POSITION).asc()]
+    ranks = [*order_columns(plan), named(POSITION).asc()]
     if plan.definition.properties.global_keys:
         # The last row of a key decides its partition, so that it must be known before rows go to their partitions.
         keys = [named(field.name) for field in plan.definition.key_fields]
@@ -79,7 +79,7 @@ def _ranked(frame: DataFrame, plan: ChangePlan) -> DataFrame:
     return frame.repartitionByRange(*by).sortWithinPartitions(*by, *ranks)
 
 
-def _order(plan: ChangePlan) -> list[Column]:
+def order_columns(plan: ChangePlan) -> list[Column]:
     field = plan.order_field
     # As when stored rows are compared: no value is older than any value.
     return [] if field is None else [named(field.name).asc_nulls_first()]

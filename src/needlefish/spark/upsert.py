@@ -7,10 +7,12 @@ from needlefish.model.definition import TableDefinition
 from needlefish.model.log import TableState
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.spark.changes import UpsertJobs
+from needlefish.spark.partial import PartialFrameJobs
 from needlefish.spark.reachable import check_reachable
 from needlefish.spark.types import type_texts
 from needlefish.store import RetriedStore
 from needlefish.table.conform import check_columns
+from needlefish.table.upsert.partial import check_present, upsert_present
 from needlefish.table.upsert.result import UpsertResult
 from needlefish.table.upsert.run import ChangeOptions, upsert_rows
 
@@ -21,6 +23,10 @@ def upsert_frame(
     """Checks the frame's columns, before anything is written, and upserts its rows."""
     check_reachable(store)
     _check(frame, state.definition, options)
+    present = [field for field in state.definition.schema.fields if field.name in frame.columns]
+    # Rows that lack nothing need nothing of the rows that they replace.
+    if options.only_present and len(present) < len(state.definition.schema.fields):
+        return upsert_present(store, state, options, present, PartialFrameJobs(frame=frame, store=store), runtime)
     return upsert_rows(store, state, options, UpsertJobs(frame=frame, store=store), runtime)
 
 
@@ -28,7 +34,10 @@ def _check(frame: DataFrame, definition: TableDefinition, options: ChangeOptions
     types = type_texts(frame.schema)
     if options.deleted_by is not None:
         _check_mark(options.deleted_by, types.pop(options.deleted_by, None), definition)
-    check_columns(types, definition)
+    if options.only_present:
+        check_present(types, definition, options.order_by)
+    else:
+        check_columns(types, definition)
 
 
 def _check_mark(name: str, kind: str | None, definition: TableDefinition) -> None:

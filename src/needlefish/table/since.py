@@ -1,9 +1,13 @@
 """What was added between two versions, from the log alone: the runs that the entries name are still there, merged or not."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from pyroaring import BitMap
+
 from needlefish.format.files_record import decode_files
+from needlefish.format.run import KEY
+from needlefish.format.skips_record import decode_skips
 from needlefish.index import newest
 from needlefish.index.run_reader import RunReader
 from needlefish.model.chunkset import ChunksetInfo
@@ -39,3 +43,15 @@ def chunksets_since(store: Store, base: TableState, state: TableState) -> Iterat
             if run.kind == "files":
                 for records in RunReader(run).scan(store):
                     yield from decode_files(newest.live(records))
+
+
+def hidden_since(store: Store, base: TableState, state: TableState, keys: Collection[str]) -> dict[str, BitMap]:
+    """The rows that were hidden after `base`, of some chunksets by key."""
+    found: dict[str, BitMap] = {}
+    for entry in entries_between(store, base, state):
+        for run in entry.runs_added if entry.action not in _REPEATING else ():
+            for records in RunReader(run).scan(store) if run.kind == "skips" else ():
+                for row in newest.live(records).to_pylist():
+                    if row[KEY] in keys:
+                        found[row[KEY]] = found.get(row[KEY], BitMap()) | decode_skips(row).rows
+    return found

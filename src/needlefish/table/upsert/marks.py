@@ -1,8 +1,9 @@
 """Marks: rows of one chunkset that a change hides, as tasks hand them back."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -16,20 +17,33 @@ MARK_SCHEMA = pa.schema(
         ("rows", pa.binary()),
         ("deleted", pa.bool_()),
         ("late", pa.bool_()),
+        ("by", pa.string()),
+        ("by_rows", pa.binary()),
         ("requests", pa.int64()),
     ]
 )
 # The same for engines that want words.
-MARK_TEXT = "partition string, file_name string, rows binary, deleted boolean, late boolean, requests long"
+MARK_TEXT = "partition string, file_name string, rows binary, deleted boolean, late boolean, by string, by_rows binary, requests long"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """Rows of an older chunkset that are replaced or, with `deleted`, deleted; with `late`, new rows that an older one outranks."""
+    """Rows of an older chunkset that are replaced or, with `deleted`, deleted; with `late`, new rows that an older one outranks.
+
+    Of these, `by` is the key of the chunkset that outranks, and `by_rows` says for each row in turn by which of its own: when
+    somebody hides that, what was late is so no more.
+    """
 
     skips: Skips
     deleted: bool = False
     late: bool = False
+    by: str | None = None
+    by_rows: tuple[int, ...] = ()
+
+    def without(self, hidden: BitMap) -> "Mark":
+        """Those that are late still, when rows of the chunkset that outranks are hidden."""
+        kept = [(row, by) for row, by in zip(self.skips.rows, self.by_rows, strict=True) if by not in hidden]
+        return replace(self, skips=replace(self.skips, rows=BitMap(row for row, _ in kept)), by_rows=tuple(by for _, by in kept))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +77,24 @@ class Marks:
     def _of(self, *, late: bool, deleted: bool) -> Iterable[Skips]:
         return united(mark.skips for mark in self.marks if (mark.late, mark.deleted) == (late, deleted)).values()
 
+    @property
+    def sure(self) -> tuple[Skips, ...]:
+        """Those that stand whatever others commit: a row that was replaced or deleted stays so."""
+        return tuple(united(mark.skips for mark in self.marks if not mark.late).values())
+
+    @property
+    def unsure(self) -> "Marks":
+        return Marks(marks=tuple(mark for mark in self.marks if mark.late))
+
+    @property
+    def outranking(self) -> set[str]:
+        """The keys of chunksets that outrank new rows."""
+        return {mark.by for mark in self.marks if mark.late and mark.by is not None}
+
+    def revived(self, hidden: Mapping[str, BitMap]) -> "Marks":
+        """Without new rows that were late because of rows that are hidden now."""
+        return replace(self, marks=tuple(mark.without(hidden.get(mark.by or "", BitMap())) if mark.late else mark for mark in self.marks))
+
     def plus(self, other: "Marks") -> "Marks":
         return Marks(marks=self.marks + other.marks, requests=self.requests + other.requests)
 
@@ -70,7 +102,18 @@ class Marks:
 def mark_batch(marks: Sequence[Mark], requests: int) -> pa.RecordBatch:
     """The requests of a task ride on a row of their own, which hides nothing."""
     rows = [_row(mark) for mark in marks]
-    rows.append({"partition": None, "file_name": None, "rows": None, "deleted": False, "late": False, "requests": requests})
+    rows.append(
+        {
+            "partition": None,
+            "file_name": None,
+            "rows": None,
+            "deleted": False,
+            "late": False,
+            "by": None,
+            "by_rows": None,
+            "requests": requests,
+        }
+    )
     return pa.RecordBatch.from_pylist(rows, schema=MARK_SCHEMA)
 
 
@@ -83,6 +126,8 @@ def _row(mark: Mark) -> dict[str, object]:
         "rows": rows.serialize(),
         "deleted": mark.deleted,
         "late": mark.late,
+        "by": mark.by,
+        "by_rows": np.asarray(mark.by_rows, "<i8").tobytes(),
         "requests": 0,
     }
 
@@ -94,6 +139,8 @@ def marks_of(batches: Iterable[pa.RecordBatch]) -> Marks:
             skips=Skips(partition=PartitionPath(row["partition"]), file_name=row["file_name"], rows=BitMap.deserialize(row["rows"])),
             deleted=row["deleted"],
             late=row["late"],
+            by=row["by"],
+            by_rows=tuple(np.frombuffer(row["by_rows"], "<i8").tolist()),
         )
         for row in rows
         if row["rows"] is not None

@@ -29,18 +29,22 @@ from needlefish.table.upsert.sources import Source
 from needlefish.table.upsert.write import WriteNote, note_of
 
 # Up to so many keys are compared in this process with what others have just committed: starting jobs would take longer.
-_FEW_KEYS = 50_000
+FEW_KEYS = 50_000
 
 
-class Jobs(Protocol):
+class Comparing(Protocol):
+    """Who compares."""
+
+    def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:
+        """Runs the tasks that find what the sources' keys hide."""
+        ...
+
+
+class Jobs(Comparing, Protocol):
     """Who does the work."""
 
     def write(self, plan: ChangePlan) -> Written:
         """Runs the task that writes over all incoming rows, sorted and routed as it wants them."""
-        ...
-
-    def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:
-        """Runs the tasks that find what the sources' keys hide."""
         ...
 
 
@@ -51,6 +55,8 @@ class ChangeOptions:
     order_by: Field | None = None
     batch: Batch | None = None
     deleted_by: str | None = None
+    # Columns that the rows lack keep the values that they have.
+    only_present: bool = False
 
 
 class Stages:
@@ -101,7 +107,7 @@ def upsert_rows(
     if is_repeated(state, options.batch):
         return state, UpsertResult(version=state.version, repeated=True)
     change = _change("upsert", store, state, options, jobs, runtime)
-    totals, counts = totals_of(_infos(change.written)), change.marks.counted(change.committed.newly)
+    totals, counts = totals_of(infos_written(change.written)), change.marks.counted(change.committed.newly)
     return change.committed.state, UpsertResult(
         version=change.committed.state.version,
         inserted=0 if change.committed.repeated else totals.rows - counts.late - counts.replaced,
@@ -140,21 +146,21 @@ def delete_rows(
 
 
 def _change(action: Action, store: RetriedStore, state: TableState, options: ChangeOptions, jobs: Jobs, runtime: Runtime) -> Change:
-    plan = _plan(store, state, options, runtime)
+    plan = plan_change(store, state, options, runtime)
     before, stages = store.meter.snapshot(), Stages(runtime)
     try:
         with stages.timed("write"):
             written = jobs.write(plan)
         notes = tuple(note_of(note) for note in written.notes)
         sources = [
-            *(Source(written=info) for info in _infos(written)),
+            *(Source(written=info) for info in infos_written(written)),
             *(Source(deleted=file) for note in notes for file in note.key_files),
         ]
         compare = ComparePlan(state=state, store=store.config, order_by=plan.order_by)
         with stages.timed("compare"):
             marks = jobs.compare(sources, compare) if sources and state.runs_of("files") else Marks()
-        heal = _healing(store, sources, compare, jobs)
-        changes = RowChanges(action=action, written=written, skips=marks.skips, batch=options.batch)
+        heal = healing_for(store, sources, compare, jobs, marks.unsure)
+        changes = RowChanges(action=action, written=written, skips=marks.sure, batch=options.batch)
         with stages.timed("commit"):
             done = commit_changes(store, state, changes, heal=heal, runtime=runtime)
     finally:
@@ -165,7 +171,7 @@ def _change(action: Action, store: RetriedStore, state: TableState, options: Cha
     return Change(written=written, notes=notes, marks=found, committed=done, healed=heal.rounds, requests=requests, stages=stages)
 
 
-def _plan(store: RetriedStore, state: TableState, options: ChangeOptions, runtime: Runtime) -> ChangePlan:
+def plan_change(store: RetriedStore, state: TableState, options: ChangeOptions, runtime: Runtime) -> ChangePlan:
     return ChangePlan(
         definition=state.definition,
         store=store.config,
@@ -177,21 +183,21 @@ def _plan(store: RetriedStore, state: TableState, options: ChangeOptions, runtim
     )
 
 
-def _infos(written: Written) -> list[ChunksetInfo]:
+def infos_written(written: Written) -> list[ChunksetInfo]:
     return [entry.info for entry in written.entries]
 
 
-def _healing(store: RetriedStore, sources: Sequence[Source], plan: ComparePlan, jobs: Jobs) -> Healing:
+def healing_for(store: RetriedStore, sources: Sequence[Source], plan: ComparePlan, jobs: Comparing, unsure: Marks) -> Healing:
     """For a change whose keys come from `sources`: chunksets of other partitions do not concern it, unless keys are global."""
     partitions = {partition for source in sources for partition in source.partitions}
     anywhere = plan.state.definition.properties.global_keys
-    few = sum(source.rows for source in sources) <= _FEW_KEYS
+    few = sum(source.rows for source in sources) <= FEW_KEYS
 
     def compare(added: TableState) -> Marks:
         within = replace(plan, state=added)
         return compare_here(store, sources, within) if few else jobs.compare(sources, within)
 
-    return Healing(store, plan.state, lambda info: anywhere or info.partition in partitions, compare)
+    return Healing(store, plan.state, lambda info: anywhere or info.partition in partitions, compare, unsure)
 
 
 def remove_work(store: RetriedStore, folder: str) -> None:

@@ -1,4 +1,4 @@
-"""Where the keys of a change are read from: chunksets that it wrote, or files of keys that it deletes."""
+"""Where the keys of a change are read from: chunksets that it wrote, files of keys that it deletes, or rows that wait."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from needlefish.store import Store
 from needlefish.table.chunkset_reader import open_chunkset
 from needlefish.table.find import Wanted, wanted_arrays
 from needlefish.table.partition import PARTITION_COLUMN
-from needlefish.table.tag.keys import MOST_ROWS, KeyChunk
+from needlefish.table.tag.keys import MOST_ROWS, KeyChunk, sorted_by_key
 from needlefish.table.upsert.key_file import KeyFile, read_keys
 from needlefish.table.upsert.plan import DELETES, ORDER, OWN_FILE, OWN_PARTITION, OWN_ROW
 from needlefish.table.upsert.write import key_columns
@@ -25,18 +25,23 @@ SOURCE_SCHEMA = pa.schema([("source", pa.binary())])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One of the two."""
+    """One of the three. `staged` are rows that lack columns, which those that they replace still have."""
 
     written: ChunksetInfo | None = None
     deleted: KeyFile | None = None
+    staged: KeyFile | None = None
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        return (self.written.partition,) if self.written is not None else self.deleted.partitions if self.deleted is not None else ()
+        return (self.written.partition,) if self.written is not None else () if self._file is None else self._file.partitions
 
     @property
     def rows(self) -> int:
-        return self.written.rows if self.written is not None else self.deleted.rows if self.deleted is not None else 0
+        return self.written.rows if self.written is not None else 0 if self._file is None else self._file.rows
+
+    @property
+    def _file(self) -> KeyFile | None:
+        return self.deleted or self.staged
 
 
 def source_rows(sources: Iterable[Source]) -> pa.Table:
@@ -54,6 +59,8 @@ def chunks_of_source(store: Store, definition: TableDefinition, source: Source, 
         yield from _of_chunkset(store, definition, source.written, order)
     if source.deleted is not None:
         yield from _of_keys(store, definition, source.deleted, order)
+    if source.staged is not None:
+        yield from _of_staged(store, definition, source.staged, order)
 
 
 def _of_chunkset(store: Store, definition: TableDefinition, info: ChunksetInfo, order: Field | None) -> Iterator[KeyChunk]:
@@ -88,15 +95,28 @@ def _of_keys(store: Store, definition: TableDefinition, file: KeyFile, order: Fi
     if order is not None:
         nulls = [pa.nulls(rows.num_rows, kind) for kind in (pa.string(), pa.string(), pa.int64())]
         rows = _appended(rows, [OWN_PARTITION, OWN_FILE, OWN_ROW], nulls)
-    wanted = _wanted(rows, definition)
+    yield _chunk(rows, read, definition)
+
+
+def _of_staged(store: Store, definition: TableDefinition, file: KeyFile, order: Field | None) -> Iterator[KeyChunk]:
+    """Each key says which row of the file it is."""
+    read = read_keys(store, file).combine_chunks()
+    own = [pa.repeat(pa.scalar(file.path, pa.string()), read.num_rows), pa.array(np.arange(read.num_rows))]
+    yield _chunk(_appended(_with_order(_keys(read, definition), read, order), [OWN_FILE, OWN_ROW], own), read, definition)
+
+
+def _chunk(rows: pa.Table, read: pa.Table, definition: TableDefinition) -> KeyChunk:
+    """Of keys that lie in a file by partition and key."""
     if definition.properties.global_keys:
-        yield KeyChunk(rows=rows, wanted=wanted, by_partition=None)
-        return
+        # They are looked for in all partitions at once, so that their own must not come first.
+        rows = sorted_by_key(rows, definition)
+        return KeyChunk(rows=rows, wanted=_wanted(rows, definition), by_partition=None)
+    wanted = _wanted(rows, definition)
     paths = read[PARTITION_COLUMN].combine_chunks().dictionary_encode()
     numbers = paths.indices.to_numpy()
     cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
     parts = {PartitionPath(paths.dictionary[numbers[first]].as_py()): wanted.part(first, end) for first, end in pairwise(cuts)}
-    yield KeyChunk(rows=rows, wanted=wanted, by_partition=parts)
+    return KeyChunk(rows=rows, wanted=wanted, by_partition=parts)
 
 
 def _keys(rows: pa.Table, definition: TableDefinition) -> pa.Table:

@@ -29,6 +29,8 @@ class WriteNote:
     duplicates: int = 0
     deletes: int = 0
     key_files: tuple[KeyFile, ...] = ()
+    # Rows that wait for the columns that they lack.
+    row_files: tuple[KeyFile, ...] = ()
     requests: int = 0
 
 
@@ -55,7 +57,7 @@ class UpsertTask:
     def _written(self, batches: Iterable[pa.RecordBatch], store: RetriedStore) -> Iterator[pa.RecordBatch]:
         plan = self.plan
         distinct, before = Distinct(plan.definition), _Dropped()
-        deletes = _Deletes(plan, store)
+        deletes = Deletes(plan, store)
         rows = deletes.without(distinct.of(conformed(before.counted(batches), plan.definition, deleted_by=plan.deleted_by)))
         write = WritePlan(definition=plan.definition, prev_max=plan.version, indexed_keys=plan.indexed_keys)
         yield from hand_back(write_chunksets(rows, write, store, SYSTEM), write, store, SYSTEM)
@@ -82,7 +84,7 @@ class _Dropped:
             yield batch
 
 
-class _Deletes:
+class Deletes:
     """Takes deletes out of the stream and puts their keys."""
 
     def __init__(self, plan: ChangePlan, store: RetriedStore) -> None:
