@@ -28,6 +28,7 @@ RECORDS: dict[str, type] = {
         log.TableState,
         log.RunRef,
         log.Totals,
+        log.Batch,
         definition.TableDefinition,
         definition.PartitionColumn,
         definition.Properties,

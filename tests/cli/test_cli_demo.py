@@ -25,7 +25,10 @@ def test_the_show(cli: Run, spark: "SparkSession", tmp_path: Path) -> None:
     assert len(titles) == len(STEPS)
     assert "version 1: 1,200 rows" in outcome.out
     assert "2,000 rows in " in outcome.out
-    assert "version 1: 1,200 rows    version 2: 2,000 rows" in outcome.out
+    assert " 1 late; " in outcome.out
+    assert "this batch, or a later one of its name, is there already" in outcome.out
+    assert "0 rows found" in outcome.out
+    assert "retries 1" in outcome.out
     assert request_id(1000) in outcome.out
     assert "single partition, 1 partition looked up by name" in outcome.out
     assert all(f"day={day}/" in outcome.out for day in DAYS)
@@ -40,6 +43,20 @@ def test_the_show_for_programs(cli: Run, spark: "SparkSession", tmp_path: Path, 
     found = cli("demo", str(tmp_path), "--rows", "500", "--json").json
     assert [step["title"] for step in found["steps"]] == [step.title for step in quick]
     assert (found["rows"], found["steps"][1]["versions"]) == (500, 1)
+
+
+def test_the_changes_add_up(cli: Run, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaced rows stay as many; what is deleted is gone and nothing else is."""
+    wanted = ("An empty table", "Three days of requests", "Two more days", "Second thoughts", "The same delivery again", "A user to forget", "As it was before")  # fmt: skip
+    monkeypatch.setattr(command, "STEPS", tuple(step for step in STEPS if step.title in wanted))
+    found = {step["title"]: step for step in cli("demo", str(tmp_path), "--rows", "5000", "--json").json["steps"]}
+    upsert, again, delete = found["Second thoughts"], found["The same delivery again"], found["A user to forget"]
+    assert (upsert["late"], upsert["inserted"], upsert["deleted"]) == (1, 0, 0)
+    assert upsert["replaced"] > 30
+    assert again["repeated"]
+    assert delete["deleted"] > 5
+    assert delete["left"] == 0
+    assert found["As it was before"]["rows_now"] == 5000 - delete["deleted"]
 
 
 def test_rows_are_the_same_everywhere(spark: "SparkSession") -> None:

@@ -49,6 +49,17 @@ WRONG = {
     "unknown partition function": (["create", "{new}", "--schema", "id string", "--key", "id", "--partition-by", "week(id)"], 2, "InvalidError", "'week'"),
     "files that are not there": (["append", "{table}", "/nowhere/*.csv"], 3, "NotFoundError", "'/nowhere/*.csv' matches nothing"),
     "files of no known kind": (["append", "{table}", __file__], 2, "InvalidError", "--format"),
+    "upsert of files that are not there": (["upsert", "{table}", "/nowhere/*.csv"], 3, "NotFoundError", "'/nowhere/*.csv' matches nothing"),
+    "order by no column": (["upsert", "{table}", "x.csv", "--order-by", "when"], 2, "InvalidError", "--order-by is 'when', which is no column of the table; it has id, ts"),
+    "batch without a number": (["upsert", "{table}", "x.csv", "--batch", "etl"], 2, "InvalidError", "--batch is 'etl'; write it as NAME:NUMBER"),
+    "batch of half a number": (["delete", "{table}", "--where", "n = 1", "--batch", "etl:1.5"], 2, "InvalidError", "--batch is 'etl:1.5'"),
+    "batch of nobody": (["upsert", "{table}", "x.csv", "--batch", ":7"], 2, "InvalidError", "--batch is ':7'"),
+    "marked by a column of the table": (["upsert", "{table}", "x.csv", "--deleted-by", "note"], 2, "InvalidError", "--deleted-by is 'note', which is a column of the table"),
+    "columns of no kind": (["upsert", "{table}", "x.csv", "--columns", "some"], 2, "InvalidError", "--columns"),
+    "delete nothing": (["delete", "{table}"], 2, "InvalidError", "give exactly one of them"),
+    "delete twice": (["delete", "{table}", "--keys", "x.csv", "--where", "n = 1"], 2, "InvalidError", "give exactly one of them"),
+    "delete by a wrong condition": (["delete", "{table}", "--where", "m = 1"], 2, "InvalidError", "'m'"),
+    "delete keys that are not there": (["delete", "{table}", "--keys", "/nowhere.csv"], 3, "NotFoundError", "'/nowhere.csv' matches nothing"),
     "demo on a URI": (["demo", "s3://bucket/demo"], 2, "InvalidError", "give a path"),
     "no argument": (["scan"], 2, "InvalidError", "URI"),
     "no number": (["scan", "{table}", "--limit", "few"], 2, "InvalidError", "--limit"),
@@ -120,7 +131,7 @@ def test_bugs_are_not_dressed_up(attempt: Run, monkeypatch: pytest.MonkeyPatch) 
 def test_version_and_help(cli: Run) -> None:
     assert cli("--version").out == f"needlefish {__version__}\n"
     text = cli("--help").out
-    assert all(command in text for command in ("create", "append", "scan", "history", "describe", "demo", "bloom"))
+    assert all(command in text for command in ("create", "append", "upsert", "delete", "scan", "history", "describe", "demo", "bloom"))
 
 
 def test_a_reader_that_leaves_early_is_no_news(uri: str) -> None:

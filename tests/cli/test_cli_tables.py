@@ -7,7 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from needlefish.config import StoreConfig
+from needlefish.model.log import Batch
+from needlefish.store import open_store
 from needlefish.testing.s3 import S3Server
+from needlefish.testing.tables import build_table, skip_rows
 
 Run = Callable[..., Any]
 
@@ -89,3 +93,40 @@ def test_bloom_columns_are_declared_and_described(cli: Run, attempt: Run, uri: s
     refused = attempt("create", uri + "-b", "--schema", "id string, ok boolean", "--key", "id", "--bloom", "ok")
     assert refused.code == 2
     assert "bloom_columns names column 'ok' of type boolean" in refused.err
+
+
+def test_hidden_rows_lineage_and_batches_are_shown(cli: Run, uri: str) -> None:
+    store = open_store(StoreConfig(uri=uri))
+    state = build_table(store, "id int64, s string", "id", [{"id": number, "s": "a"} for number in range(10)])
+    assert "hidden" not in cli("history", uri).out, "a table that was only appended to has no such columns"
+    rows = [{"id": 1, "s": "b"}]
+    skip_rows(store, state, lambda row: row["id"] in (1, 2), rows=rows, batch=Batch(application="etl", number=17))
+    newest = cli("history", uri, "--json").json[0]
+    assert (newest["action"], newest["rows"], newest["skipped"], newest["prev_max"]) == ("upsert", 1, 2, 1)
+    assert newest["batch"] == {"application": "etl", "number": 17}
+    title, first, *_ = cli("history", uri).out.splitlines()
+    assert title.split() == [
+        "version",
+        "committed",
+        "(UTC)",
+        "action",
+        "rows",
+        "files",
+        "bytes",
+        "hidden",
+        "compared",
+        "with",
+        "batch",
+        "writer",
+    ]
+    assert " 2  " in first
+    assert "etl 17" in first
+    described = cli("describe", uri, "--json").json
+    assert (described["rows"], described["skipped"], described["batches"]) == (9, 2, {"etl": 17})
+    words = cli("describe", uri).out
+    assert "9 rows and 2 hidden in 2 files" in words
+    assert "etl: 17" in words
+    receipt = cli("scan", uri, "--json", "--receipt").json_lines[-1]["receipt"]
+    assert (receipt["rows_returned"], receipt["rows_skipped"], receipt["files_pruned_by_skips"]) == (9, 2, 0)
+    found = cli("find", uri, "id=2", "--json", "--receipt").json_lines[-1]["receipt"]
+    assert (found["rows_returned"], found["rows_skipped"]) == (0, 1)

@@ -8,7 +8,9 @@ import pyarrow as pa
 from needlefish.api.session import require_spark
 from needlefish.errors import InvalidError
 from needlefish.model.definition import TableDefinition
-from needlefish.model.schema import Schema, schema_from_arrow, schema_from_text
+from needlefish.model.log import Batch
+from needlefish.model.schema import Field, Schema, schema_from_arrow, schema_from_text
+from needlefish.model.types import is_nested
 from needlefish.table.find import Wanted, wanted_keys, wanted_values
 
 
@@ -61,3 +63,26 @@ def timestamp_ms_from(given: datetime | str | int) -> int:
     except ValueError as error:
         raise InvalidError(f"timestamp is {given!r}, which is no ISO time: {error}") from error
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def batch_from(given: object) -> Batch | None:
+    """`("etl", 17)`: who delivers, and the number of the delivery."""
+    if given is None:
+        return None
+    if not (isinstance(given, tuple | list) and len(given) == 2 and isinstance(given[0], str) and given[0]):
+        raise InvalidError(f"batch is {given!r}; give the application's name and the batch's number, such as ('etl', 17)")
+    if isinstance(given[1], bool) or not isinstance(given[1], int):
+        raise InvalidError(f"batch has number {given[1]!r}; give a whole number that rises from batch to batch")
+    return Batch(application=given[0], number=given[1])
+
+
+def order_from(given: object, definition: TableDefinition) -> Field | None:
+    """The column whose greater value is the newer row."""
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise InvalidError(f"order_by is {given!r}; give the name of a column, such as 'ts'")
+    field = definition.schema.field(given, "order_by")
+    if is_nested(field.arrow_type):
+        raise InvalidError(f"order_by names column {given!r} of type {field.type}; nested values have no order: choose another")
+    return field

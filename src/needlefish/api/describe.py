@@ -46,7 +46,9 @@ class Description:
     version: int
     timestamp_ms: int
     format: int
+    # Visible ones; the files hold `skipped` more, which newer rows replaced or deletes removed.
     rows: int
+    skipped: int
     files: int
     bytes: int
     runs: int
@@ -57,6 +59,8 @@ class Description:
     point_indexes: tuple[IndexDescription, ...]
     columns: tuple[ColumnDescription, ...]
     properties: dict[str, object]
+    # The last number that each application has delivered.
+    batches: dict[str, int]
 
 
 def describe(uri: str, state: TableState) -> Description:
@@ -67,7 +71,8 @@ def describe(uri: str, state: TableState) -> Description:
         version=state.version,
         timestamp_ms=state.timestamp_ms,
         format=state.format,
-        rows=state.totals.rows,
+        rows=state.totals.visible_rows,
+        skipped=state.totals.skipped,
         files=state.totals.files,
         bytes=state.totals.bytes,
         runs=len(state.runs),
@@ -77,6 +82,7 @@ def describe(uri: str, state: TableState) -> Description:
         point_indexes=tuple(_index(state, index) for index in definition.point_indexes),
         columns=tuple(_column(state, position) for position in range(len(definition.schema.fields))),
         properties=asdict(definition.properties),
+        batches={batch.application: batch.number for batch in state.batches},
     )
 
 

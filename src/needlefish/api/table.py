@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from needlefish.api.arguments import check_frame, find_arguments, schema_from, timestamp_ms_from
+from needlefish.api.arguments import batch_from, check_frame, find_arguments, order_from, schema_from, timestamp_ms_from
 from needlefish.api.describe import Description, describe
 from needlefish.api.found import Found
 from needlefish.api.scan import Scan
@@ -27,6 +27,8 @@ from needlefish.table.history import HistoryEntry, read_history
 from needlefish.table.point.declare import PointIndex, define_index, index_named
 from needlefish.table.scan import ScanRequest, plan_scan
 from needlefish.table.snapshot import RunReaders, Snapshot
+from needlefish.table.upsert.result import DeleteResult, UpsertResult
+from needlefish.table.upsert.run import ChangeOptions
 from needlefish.table.verify import Verification, verify_table
 from needlefish.timeline import catch_up, read_newest, read_state_at, version_at_time
 
@@ -152,6 +154,62 @@ class Table:
         from needlefish.spark.append import append_frame
 
         self._state, result = append_frame(df, self._state, self._store)
+        self._state = tidy(self._store, self._state)
+        return result
+
+    def upsert(
+        self,
+        df: "DataFrame",
+        order_by: str | None = None,
+        batch: tuple[str, int] | None = None,
+        *,
+        deleted_by: str | None = None,
+        columns: str = "all",
+    ) -> UpsertResult:
+        """Inserts rows with new keys and replaces rows with known ones, from a Spark DataFrame, as one version.
+
+        Of rows with the same key the one with the greatest `order_by` counts, in `df`, in the table and against other
+        writers; of equal ones, or without `order_by`, the last in `df` and the later commit. `batch=("etl", 17)` makes a replay
+        harmless: a number not above the last one of the application does nothing. Rows where the boolean column
+        `deleted_by` of `df` is true are deleted instead. A key lives in its partition; with the property `global_keys` its row moves.
+
+        `columns="present"` keeps the columns that `df` lacks as they are in the rows that it replaces; new rows have nulls there.
+        `df` then needs the key columns and, unless keys are global, those that the partition is computed from.
+        """
+        check_frame(df)
+        from needlefish.spark.upsert import upsert_frame
+
+        self.refresh()
+        options = ChangeOptions(
+            order_by=order_from(order_by, self._state.definition),
+            batch=batch_from(batch),
+            deleted_by=deleted_by,
+            only_present=_only_present(columns),
+        )
+        self._state, result = upsert_frame(df, self._state, self._store, options)
+        self._state = tidy(self._store, self._state)
+        return result
+
+    def delete(self, df: "DataFrame | None" = None, *, where: str | None = None, batch: tuple[str, int] | None = None) -> DeleteResult:
+        """Deletes rows by key, from a Spark DataFrame of keys, or by a SQL condition, as one version; writes no data file.
+
+        `df` needs the key columns, and those that the partition is computed from unless keys are global; others are ignored.
+        Keys that have no row are counted, not refused.
+        """
+        if (df is None) == (where is None):
+            raise InvalidError("delete takes either a DataFrame of keys or where='…'; give exactly one of them")
+        options = ChangeOptions(batch=batch_from(batch))
+        self.refresh()
+        if df is not None:
+            check_frame(df)
+            from needlefish.spark.delete import delete_keys
+
+            self._state, result = delete_keys(df, self._state, self._store, options)
+        else:
+            require_spark()
+            from needlefish.spark.delete import delete_where
+
+            self._state, result = delete_where(spark_session(), self._state, self._store, str(where), options)
         self._state = tidy(self._store, self._state)
         return result
 
@@ -287,7 +345,13 @@ class Table:
         return describe(self.uri, self._state)
 
     def __repr__(self) -> str:
-        return f"Table({self.uri!r}, version={self.version}, rows={self._state.totals.rows})"
+        return f"Table({self.uri!r}, version={self.version}, rows={self._state.totals.visible_rows})"
+
+
+def _only_present(columns: object) -> bool:
+    if columns not in ("all", "present"):
+        raise InvalidError(f"columns is {columns!r}; give 'all', or 'present' to keep the columns that df lacks")
+    return columns == "present"
 
 
 def _open(uri: str, options: Mapping[str, str] | None) -> RetriedStore:

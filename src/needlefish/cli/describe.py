@@ -36,7 +36,8 @@ def description(found: Description) -> Group:
 
 def _facts(found: Description) -> Grid:
     grid = Grid.grid(padding=(0, 2, 0, 0))
-    size = f"{counted(found.rows, 'row')} in {counted(found.files, 'file')}, {bytes_text(found.bytes)}"
+    hidden = f" and {found.skipped:,} hidden" if found.skipped else ""
+    size = f"{counted(found.rows, 'row')}{hidden} in {counted(found.files, 'file')}, {bytes_text(found.bytes)}"
     lines = {
         "table": found.uri,
         "version": f"{found.version}, committed {time_text(found.timestamp_ms)} UTC",
@@ -46,6 +47,8 @@ def _facts(found: Description) -> Grid:
         "format": f"{found.format}, {counted(found.runs, 'run')}",
         "properties": ", ".join(f"{name}={value}" for name, value in found.properties.items()),
     }
+    if found.batches:
+        lines["batches"] = ", ".join(f"{application}: {number}" for application, number in found.batches.items())
     for name, text in lines.items():
         grid.add_row(Text(name, style="cyan"), Text(text, overflow="fold"))
     return grid

@@ -62,10 +62,11 @@ def find_receipt(receipt: FindReceipt, seconds: float) -> Group:
 def _lines(receipt: FindReceipt, seconds: float) -> list[tuple[str, str]]:
     looked_up = "" if receipt.partitions is None else f", {counted(receipt.partitions, 'partition')} looked up by name"
     granules = f"{receipt.granules_read:,} read, {receipt.granules_pruned:,} skipped, {receipt.false_granules:,} held nothing"
+    hidden = f", {receipt.rows_skipped:,} hidden" if receipt.rows_skipped else ""
     return [
         ("index", f"{receipt.index}{looked_up} (version {receipt.version})"),
         ("granules", granules),
-        ("rows", f"{receipt.rows_returned:,} of {receipt.rows_read:,} decoded"),
+        ("rows", f"{receipt.rows_returned:,} of {receipt.rows_read:,} decoded{hidden}"),
         ("cost", f"{counted(receipt.requests, 'request')}, {bytes_text(receipt.bytes_read)}, {seconds_text(seconds)}"),
     ]
 

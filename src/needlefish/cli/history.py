@@ -15,6 +15,7 @@ from needlefish.cli.json_output import print_json
 from needlefish.table.history import HistoryEntry
 
 _TERMINAL_VERSIONS = 20
+_NUMBERS = ("version", "rows", "files", "bytes", "hidden", "compared with")
 
 Limit = Annotated[
     int | None,
@@ -46,10 +47,14 @@ def history(uri: given.Uri, limit: Limit = None, option: given.Options = None, a
 def history_table(entries: Sequence[HistoryEntry]) -> Grid:
     """One line for each version."""
     grid = Grid(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for title in ("version", "committed (UTC)", "action", "rows", "files", "bytes", "writer"):
-        grid.add_column(title, justify="right" if title in ("version", "rows", "files", "bytes") else "left", no_wrap=True)
+    lineage = {title for entry in entries for title in _lineage(entry)}
+    more = [title for title in ("hidden", "compared with", "batch") if title in lineage]
+    for title in ("version", "committed (UTC)", "action", "rows", "files", "bytes", *more, "writer"):
+        grid.add_column(title, justify="right" if title in _NUMBERS else "left", no_wrap=True)
     for entry in entries:
-        grid.add_row(str(entry.version), time_text(entry.timestamp_ms), entry.action, *_added(entry), entry.writer)
+        known = _lineage(entry)
+        shown = (known.get(title, "") for title in more)
+        grid.add_row(str(entry.version), time_text(entry.timestamp_ms), entry.action, *_added(entry), *shown, entry.writer)
     return grid
 
 
@@ -57,3 +62,13 @@ def _added(entry: HistoryEntry) -> tuple[str, str, str]:
     if not entry.files:
         return "", "", ""
     return f"+{entry.rows:,}", f"+{entry.files:,}", f"+{bytes_text(entry.bytes)}"
+
+
+def _lineage(entry: HistoryEntry) -> dict[str, str]:
+    """What upserts and deletes have besides; a table without any shows no such columns."""
+    found = {
+        "hidden": f"{entry.skipped:,}" if entry.skipped else None,
+        "compared with": None if entry.prev_max is None else str(entry.prev_max),
+        "batch": None if entry.batch is None else f"{entry.batch.application} {entry.batch.number}",
+    }
+    return {title: text for title, text in found.items() if text is not None}

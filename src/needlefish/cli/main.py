@@ -15,6 +15,7 @@ from needlefish.cli.bloom import bloom
 from needlefish.cli.complaint import complain
 from needlefish.cli.create import create
 from needlefish.cli.create_index import create_index
+from needlefish.cli.delete import delete
 from needlefish.cli.demo.command import demo
 from needlefish.cli.describe import describe
 from needlefish.cli.drop_index import drop_index
@@ -23,11 +24,15 @@ from needlefish.cli.find import find
 from needlefish.cli.history import history
 from needlefish.cli.rebuild import rebuild
 from needlefish.cli.scan import scan
+from needlefish.cli.upsert import upsert
 from needlefish.cli.verify import verify
 from needlefish.errors import NeedlefishError
 from needlefish.version import __version__
 
-_COMMANDS = (demo, create, append, find, scan, describe, evolve, history, verify, rebuild, adopt, create_index, drop_index, advise, bloom)
+_COMMANDS = (
+    *(demo, create, append, upsert, delete, find, scan, describe, evolve, history),
+    *(verify, rebuild, adopt, create_index, drop_index, advise, bloom),
+)
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}

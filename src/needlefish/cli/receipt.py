@@ -26,12 +26,15 @@ def _lines(receipt: ScanReceipt, seconds: float, complete: bool) -> list[tuple[s
     granules = f"{receipt.granules_read:,} read"
     if complete:
         files += f": {files_skipped_by_partition(receipt):,} skipped by partition, {receipt.files_pruned_by_key:,} by key"
+        files += f", {receipt.files_pruned_by_skips:,} all hidden" if receipt.files_pruned_by_skips else ""
         granules += f", {receipt.granules_pruned:,} skipped by statistics"
+        granules += f", {receipt.granules_pruned_by_skips:,} all hidden" if receipt.granules_pruned_by_skips else ""
+    hidden = f", {receipt.rows_skipped:,} hidden" if receipt.rows_skipped else ""
     return [
         ("mode", _mode(receipt)),
         ("files", files),
         ("granules", granules),
-        ("rows", f"{receipt.rows_returned:,} of {receipt.rows_read:,} decoded" + ("" if complete else ", stopped early")),
+        ("rows", f"{receipt.rows_returned:,} of {receipt.rows_read:,} decoded{hidden}" + ("" if complete else ", stopped early")),
         ("cost", f"{counted(receipt.requests, 'request')}, {bytes_text(receipt.bytes_read)}, {seconds_text(seconds)}"),
     ]
 

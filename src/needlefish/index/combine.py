@@ -7,7 +7,8 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyroaring import BitMap
 
-from needlefish.format.run import IS_DELETED
+from needlefish.format.run import IS_DELETED, KEY
+from needlefish.format.skips_record import SKIPS, decode_rows
 
 Record: TypeAlias = dict[str, object]
 # One record of several with the same key, newest first, none of them a tombstone.
@@ -18,11 +19,15 @@ def or_bitmaps(column: str) -> Combine:
     """The newest record, with the union of all Roaring bitmaps in `column`."""
 
     def combine(records: list[Record]) -> Record:
-        united = BitMap.union(*(BitMap.deserialize(record[column]) for record in records))  # type: ignore[arg-type]
+        united = BitMap.union(*(decode_rows(record[column], f"key {record[KEY]}") for record in records))
         united.run_optimize()
         return {**records[0], column: united.serialize()}
 
     return combine
+
+
+# How records of the kind `skips` become one, in reads of several runs and in merges.
+UNITE_SKIPS = or_bitmaps(SKIPS)
 
 
 def combined(ordered: pa.Table, first: pa.Array, combine: Combine) -> pa.Table:

@@ -13,8 +13,8 @@ Version = NewType("Version", int)
 FORMAT = 1
 
 # Do not rename: these are in every log.
-Action = Literal["create", "append", "merge", "rebuild", "evolve", "adopt", "index", "drop_index"]
-RunKind = Literal["files", "column_stats", "bloom_filters"]
+Action = Literal["create", "append", "merge", "rebuild", "evolve", "adopt", "index", "drop_index", "upsert", "delete"]
+RunKind = Literal["files", "column_stats", "bloom_filters", "skips"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,28 @@ class Totals:
     rows: int = 0
     files: int = 0
     bytes: int = 0
+    # Rows that are in the files but hidden by skips.
+    skipped: int = 0
+
+    @property
+    def visible_rows(self) -> int:
+        return self.rows - self.skipped
 
     def plus(self, other: "Totals") -> "Totals":
-        return Totals(rows=self.rows + other.rows, files=self.files + other.files, bytes=self.bytes + other.bytes)
+        return Totals(
+            rows=self.rows + other.rows,
+            files=self.files + other.files,
+            bytes=self.bytes + other.bytes,
+            skipped=self.skipped + other.skipped,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A delivery that its application numbers itself, so that delivering it again does nothing."""
+
+    application: str
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +81,14 @@ class LogEntry:
     runs_added: tuple[RunRef, ...] = ()
     runs_removed: tuple[RunId, ...] = ()
     added: Totals = field(default_factory=Totals)
+    batch: Batch | None = None
+    # The version that the commit's keys were compared against; absent for entries that compare nothing.
+    prev_max: int | None = None
+
+    @property
+    def skipped(self) -> int:
+        """Rows that this entry hid and no entry before it had."""
+        return self.added.skipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +101,12 @@ class TableState:
     definition: TableDefinition
     runs: tuple[RunRef, ...] = ()
     totals: Totals = field(default_factory=Totals)
+    # The last number of each application, by the applications' names.
+    batches: tuple[Batch, ...] = ()
+
+    def last_batch(self, application: str) -> int | None:
+        """The number of the newest batch that an application has delivered."""
+        return next((batch.number for batch in self.batches if batch.application == application), None)
 
     def runs_of(self, kind: str) -> tuple[RunRef, ...]:
         """Newest first, which is the order in which they win."""

@@ -11,6 +11,7 @@ from typing import get_args
 from needlefish.errors import ConflictError, CorruptError, NeedlefishError
 from needlefish.format.run import KEY
 from needlefish.index import newest as newest_runs
+from needlefish.index.combine import UNITE_SKIPS
 from needlefish.index.merge import merge_runs
 from needlefish.index.point import Alive
 from needlefish.index.point_kinds import point_merge, whole_runs
@@ -90,7 +91,9 @@ def _taken(wholes: Sequence[Sequence[RunRef]]) -> int:
 def run_merge(store: Store, state: TableState, plan: MergePlan, runtime: Runtime = SYSTEM) -> Merged:
     """Reads the runs and puts the one that replaces them; nothing is true of it yet."""
     if not plan.kind.startswith(INDEX_KIND):
-        return Merged(plan=plan, runs=(merge_runs(store, plan.kind, plan.runs, runtime, drop_tombstones=plan.oldest),))
+        combine = UNITE_SKIPS if plan.kind == "skips" else None
+        merged = merge_runs(store, plan.kind, plan.runs, runtime, drop_tombstones=plan.oldest, combine=combine)
+        return Merged(plan=plan, runs=(merged,))
     # As old as what it was made of, so that the next merge finds it in its place.
     version = max(run.version or 0 for run in plan.runs)
     merge_part = point_merge(plan.runs[0])

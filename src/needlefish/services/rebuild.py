@@ -28,6 +28,8 @@ from needlefish.table.chunkset_entries import FilterCollector, FooterStats
 from needlefish.table.chunkset_reader import open_chunkset
 from needlefish.table.commit import totals_of
 from needlefish.table.row_stats import RowStats, primitive_fields
+from needlefish.table.skips import with_hidden
+from needlefish.table.snapshot import Snapshot
 from needlefish.timeline import Log, Proposal
 from needlefish.version import WRITER
 
@@ -47,7 +49,13 @@ class RebuildResult:
 
 def kind_from(given: str, definition: TableDefinition) -> str:
     """A kind of run that can be rebuilt."""
-    kinds = (*get_args(RunKind), *(index.run_kind for index in definition.point_indexes))
+    if given == "skips":
+        raise InvalidError(
+            "kind is 'skips'; no data file says which of its rows are hidden, so that these runs cannot be made anew: "
+            "restore the run that verify names from a copy, or open the last version before it"
+        )
+    made = (kind for kind in get_args(RunKind) if kind != "skips")
+    kinds = (*made, *(index.run_kind for index in definition.point_indexes))
     if given in kinds:
         return given
     raise InvalidError(f"kind is {given!r}; runs that can be rebuilt are {', '.join(kinds)}")
@@ -129,7 +137,7 @@ def commit_rebuild(store: Store, base: TableState, kind: str, share: Share, *, w
     replaced = {run.id for run in base.runs_of(kind)} if whole else set()
     if not added and not replaced:
         return Rebuilt(state=base)
-    correction = _correction(base, share.infos) if whole and kind == "files" else Totals()
+    correction = _correction(store, base, share.infos) if whole and kind == "files" else Totals()
     removed: tuple[RunRef, ...] = ()
 
     def propose(state: TableState | None) -> Proposal:
@@ -144,10 +152,15 @@ def commit_rebuild(store: Store, base: TableState, kind: str, share: Share, *, w
     return Rebuilt(state=after, added=added, removed=removed)
 
 
-def _correction(base: TableState, infos: Sequence[ChunksetInfo]) -> Totals:
+def _correction(store: Store, base: TableState, infos: Sequence[ChunksetInfo]) -> Totals:
     """What the table's sums were off by: nothing, unless files are gone for good."""
     now, before = totals_of(infos), base.totals
-    return Totals(rows=now.rows - before.rows, files=now.files - before.files, bytes=now.bytes - before.bytes)
+    if now == replace(before, skipped=0):
+        return Totals()
+    skipped = sum(len(hidden.rows) for _, hidden in with_hidden(Snapshot(store=store, state=base), infos) if hidden)
+    return Totals(
+        rows=now.rows - before.rows, files=now.files - before.files, bytes=now.bytes - before.bytes, skipped=skipped - before.skipped
+    )
 
 
 def _check_still_live(store: Store, base: TableState, state: TableState, infos: Sequence[ChunksetInfo]) -> None:

@@ -7,21 +7,19 @@ ranges prune. The price is Spark's sampling pass over the input.
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StringType, StructField, StructType
 
 from needlefish.model.definition import TableDefinition
 from needlefish.model.log import TableState
 from needlefish.runtime import SYSTEM, Runtime
-from needlefish.spark.columns import named
 from needlefish.spark.errors import our_errors
 from needlefish.spark.index import consolidate
 from needlefish.spark.reachable import check_reachable
+from needlefish.spark.routing import key_order, routed
 from needlefish.spark.types import type_texts
 from needlefish.store import RetriedStore
 from needlefish.table.chunkset_writer import WritePlan
 from needlefish.table.commit import commit_append, totals_of
 from needlefish.table.conform import check_columns
-from needlefish.table.partition import PARTITION_COLUMN, RouteTask, computed_columns
 from needlefish.table.point.runs import indexed_keys
 from needlefish.table.task import RESULT_TEXT, WriteTask, collect
 
@@ -58,16 +56,6 @@ def append_frame(frame: DataFrame, state: TableState, store: RetriedStore, runti
 
 def _sorted_by_key(frame: DataFrame, definition: TableDefinition) -> DataFrame:
     """Every task gets a range of (partition, key), in that order."""
-    columns = computed_columns(definition)
-    order = [field.name for field in definition.key_fields]
-    if all(column.column.transform == "identity" for column in columns):
-        order = [column.source.name for column in columns if column.source] + order
-    else:
-        frame = frame.mapInArrow(RouteTask(definition=definition).__call__, _routed_schema(frame))
-        order = [PARTITION_COLUMN, *order]
-    by = [named(name) for name in dict.fromkeys(order)]
+    frame, order = routed(frame, definition)
+    by = key_order(order)
     return frame.repartitionByRange(*by).sortWithinPartitions(*by)
-
-
-def _routed_schema(frame: DataFrame) -> StructType:
-    return StructType([*frame.schema.fields, StructField(PARTITION_COLUMN, StringType())])

@@ -26,7 +26,7 @@ def totals_of(infos: Sequence[ChunksetInfo]) -> Totals:
 
 def commit_append(store: Store, base: TableState, written: Written, runtime: Runtime = SYSTEM) -> TableState:
     """Makes what was written under `base` part of the table and returns the new state."""
-    runs = (*put_metadata_runs(store, written, runtime), *consolidated(store, base, written.runs, runtime))
+    runs = put_runs(store, base, written, runtime)
     infos = [entry.info for entry in written.entries]
     coverage = Coverage(store, base.definition, infos, runtime)
 
@@ -35,6 +35,11 @@ def commit_append(store: Store, base: TableState, written: Written, runtime: Run
         return Proposal(action="append", runs_added=coverage.fitted(runs, met.definition), added=totals_of(infos))
 
     return Log(store, WRITER, runtime).append(base, propose)
+
+
+def put_runs(store: Store, base: TableState, written: Written, runtime: Runtime) -> tuple[RunRef, ...]:
+    """All runs that describe what was written, those that tasks have put already among them."""
+    return (*put_metadata_runs(store, written, runtime), *consolidated(store, base, written.runs, runtime))
 
 
 def put_metadata_runs(store: Store, written: Written, runtime: Runtime) -> tuple[RunRef, ...]:

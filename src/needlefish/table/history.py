@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from needlefish.errors import InvalidError
-from needlefish.model.log import LogEntry, TableState
+from needlefish.model.log import Batch, LogEntry, TableState
 from needlefish.store import Store
 from needlefish.timeline.replay import read_entries
 
@@ -18,6 +18,11 @@ class HistoryEntry:
     rows: int
     files: int
     bytes: int
+    # Rows that this version hid: replaced or deleted.
+    skipped: int
+    # The version that its keys were compared against, and the delivery it was, where it has these.
+    prev_max: int | None
+    batch: Batch | None
     writer: str
     token: str
 
@@ -38,6 +43,9 @@ def _shown(entry: LogEntry) -> HistoryEntry:
         rows=entry.added.rows,
         files=entry.added.files,
         bytes=entry.added.bytes,
+        skipped=entry.skipped,
+        prev_max=entry.prev_max,
+        batch=entry.batch,
         writer=entry.writer,
         token=entry.token,
     )

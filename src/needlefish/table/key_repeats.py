@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from needlefish.filters.hash import hash_key
 from needlefish.format.key_order import encode_key
+from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.schema import Field
 
 Key = dict[str, object]
@@ -61,3 +62,16 @@ def keys_with(
         chosen = part.filter(pa.array(np.isin(key_hashes(part, fields), wanted)))
         for row in chosen.select([field.name for field in fields]).to_pylist():
             yield encode_key(list(row.values()), types), row
+
+
+def overlapping(infos: Iterable[ChunksetInfo]) -> list[ChunksetInfo]:
+    """The files that share a stretch of keys with another one."""
+    found: dict[str, ChunksetInfo] = {}
+    # The file so far that reaches furthest: who begins before its end shares a stretch of keys with it.
+    furthest: ChunksetInfo | None = None
+    for info in sorted(infos, key=lambda info: (info.first_key, info.last_key)):
+        if furthest is not None and info.first_key <= furthest.last_key:
+            found |= {furthest.path: furthest, info.path: info}
+        if furthest is None or info.last_key > furthest.last_key:
+            furthest = info
+    return list(found.values())

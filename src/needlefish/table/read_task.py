@@ -8,9 +8,11 @@ import pyarrow as pa
 
 from needlefish.config import StoreConfig
 from needlefish.model.chunkset import ChunksetInfo
-from needlefish.model.definition import TableDefinition
+from needlefish.model.log import TableState
 from needlefish.store import open_store
-from needlefish.table.chunkset_reader import open_chunkset
+from needlefish.table.skips import with_hidden
+from needlefish.table.snapshot import Snapshot
+from needlefish.table.visible_rows import visible_rows
 
 INFO_SCHEMA = pa.schema([("info", pa.binary())])
 
@@ -29,19 +31,18 @@ def infos_of(rows: pa.RecordBatch) -> Iterator[ChunksetInfo]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTask:
-    """A callable over batches of INFO_SCHEMA; memory holds one granule."""
+    """A callable over batches of INFO_SCHEMA; memory holds one granule, and the hidden rows of a group of files."""
 
-    definition: TableDefinition
+    state: TableState
     store: StoreConfig
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.store)
-        fields = self.definition.schema.fields
-        schema = signed(self.definition.schema.to_arrow())
-        for info in (info for rows in batches for info in infos_of(rows)):
-            chunkset = open_chunkset(store, self.definition, info)
-            for number in range(len(info.granules)):
-                yield from chunkset.read([number], fields).cast(schema).to_batches()
+        snapshot = Snapshot(store=open_store(self.store), state=self.state)
+        schema = signed(self.state.definition.schema.to_arrow())
+        infos = (info for rows in batches for info in infos_of(rows))
+        for info, hidden in with_hidden(snapshot, infos):
+            for rows in visible_rows(snapshot, info, hidden, self.state.definition.schema.fields):
+                yield from rows.cast(schema).to_batches()
 
 
 def signed(schema: pa.Schema) -> pa.Schema:

@@ -25,9 +25,9 @@ from needlefish.table.point.runs import PointRuns
 
 T = TypeVar("T")
 
-RESULT_SCHEMA = pa.schema([("entries", pa.binary()), ("run", pa.binary()), ("refused", pa.string())])
+RESULT_SCHEMA = pa.schema([("entries", pa.binary()), ("run", pa.binary()), ("note", pa.binary()), ("refused", pa.string())])
 # The same for engines that want words.
-RESULT_TEXT = "entries binary, run binary, refused string"
+RESULT_TEXT = "entries binary, run binary, note binary, refused string"
 
 # Filters waiting for their run; beyond this a task puts one and starts the next.
 _MOST_FILTER_BYTES = 64 * 1024 * 1024
@@ -40,6 +40,8 @@ class Written:
     entries: tuple[ChunksetEntries, ...]
     # Of filters and point indexes.
     runs: tuple[RunRef, ...]
+    # What tasks say besides, which only those who sent them understand.
+    notes: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ class WriteTask:
         try:
             yield from hand_back(write_chunksets(batches, self.plan, store, SYSTEM), self.plan, store, SYSTEM)
         except InvalidError as error:
-            yield _row(refused=str(error))
+            yield refusal_row(error)
 
 
 def hand_back(entries: Iterable[ChunksetEntries], plan: WritePlan, store: Store, runtime: Runtime) -> Iterator[pa.RecordBatch]:
@@ -84,8 +86,16 @@ def _run_row(run: RunRef) -> pa.RecordBatch:
     return _row(run=msgspec.msgpack.encode(run))
 
 
-def _row(entries: bytes | None = None, run: bytes | None = None, refused: str | None = None) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"entries": entries, "run": run, "refused": refused}], schema=RESULT_SCHEMA)
+def note_row(note: bytes) -> pa.RecordBatch:
+    return _row(note=note)
+
+
+def refusal_row(error: InvalidError) -> pa.RecordBatch:
+    return _row(refused=str(error))
+
+
+def _row(**columns: bytes | str) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([columns], schema=RESULT_SCHEMA)
 
 
 def collect(results: pa.Table) -> Written:
@@ -93,7 +103,8 @@ def collect(results: pa.Table) -> Written:
     refused = sorted(text for text in results["refused"].to_pylist() if text is not None)
     if refused:
         raise InvalidError(refused[0])
-    return Written(entries=_decoded(results["entries"], ChunksetEntries), runs=_decoded(results["run"], RunRef))
+    notes = tuple(note for note in results["note"].to_pylist() if note is not None)
+    return Written(entries=_decoded(results["entries"], ChunksetEntries), runs=_decoded(results["run"], RunRef), notes=notes)
 
 
 def _decoded(column: pa.ChunkedArray, kind: type[T]) -> tuple[T, ...]:

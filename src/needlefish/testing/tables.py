@@ -3,17 +3,20 @@
 `build_table(store, schema="id string, n int64", key="id", rows=[{"id": "a", "n": 1}])` gives the state to read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap
 
+from needlefish.format.skips_record import skips_in
 from needlefish.model.definition import TableDefinition
-from needlefish.model.log import TableState
+from needlefish.model.log import Action, Batch, TableState
 from needlefish.model.schema import schema_from_arrow, schema_from_text
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import RetriedStore, Store
+from needlefish.table.chunkset_reader import open_chunkset
 from needlefish.table.chunkset_writer import WritePlan, write_chunksets
 from needlefish.table.commit import commit_append
 from needlefish.table.conform import conform
@@ -22,6 +25,7 @@ from needlefish.table.find import FindReceipt, find_rows, wanted_keys, wanted_va
 from needlefish.table.partition import PARTITION_COLUMN, computed_columns, partition_paths
 from needlefish.table.point.declare import PointIndex
 from needlefish.table.point.runs import indexed_keys
+from needlefish.table.row_changes import RowChanges, commit_changes
 from needlefish.table.scan import ScanReceipt, ScanRequest, plan_scan, scan_batches
 from needlefish.table.snapshot import RunReaders, Snapshot
 from needlefish.table.task import RESULT_SCHEMA, Written, collect, hand_back
@@ -86,3 +90,26 @@ def find_table(
     wanted = wanted_values(state.definition, values) if keys is None else wanted_keys(state.definition, keys)
     snapshot = Snapshot(store=apart, state=state, readers=readers or RunReaders())
     return find_rows(snapshot, wanted, state.definition.schema.fields, apart.meter)
+
+
+def skip_rows(
+    store: Store,
+    state: TableState,
+    hidden: Callable[[Mapping[str, object]], bool],
+    *,
+    rows: Rows = (),
+    batch: Batch | None = None,
+    runtime: Runtime = SYSTEM,
+) -> TableState:
+    """One version that hides every visible row for which `hidden` says so, and brings `rows`, as an upsert or a delete does."""
+    snapshot = Snapshot(store=store, state=state)
+    skips = []
+    for info, known in plan_scan(snapshot, ScanRequest()).visible_chunksets():
+        stored = open_chunkset(store, state.definition, info).read(range(len(info.granules)), state.definition.schema.fields)
+        before = known.rows if known else BitMap()
+        chosen = BitMap(number for number, row in enumerate(stored.to_pylist()) if number not in before and hidden(row))
+        skips += [skips_in(info, chosen)] if chosen else []
+    written = write_rows(store, state, rows, runtime)
+    action: Action = "upsert" if written.entries else "delete"
+    changes = RowChanges(action=action, written=written, skips=tuple(skips), batch=batch)
+    return commit_changes(store, state, changes, runtime=runtime).state

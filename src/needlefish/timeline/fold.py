@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from needlefish.errors import CorruptError
 from needlefish.format.log_entry import log_path
-from needlefish.model.log import FORMAT, LogEntry, RunRef, TableState
+from needlefish.model.log import FORMAT, Batch, LogEntry, RunRef, TableState
 
 
 def fold(state: TableState | None, entry: LogEntry) -> TableState:
@@ -23,6 +23,7 @@ def fold(state: TableState | None, entry: LogEntry) -> TableState:
         definition=entry.definition or state.definition,
         runs=tuple(run for run in state.runs if run.id not in removed) + _stamped(entry),
         totals=state.totals.plus(entry.added),
+        batches=_batches(state.batches, entry.batch),
     )
 
 
@@ -30,8 +31,23 @@ def _created(entry: LogEntry, path: str) -> TableState:
     if entry.version != 0 or entry.definition is None:
         raise CorruptError(f"{path}: the log does not begin with the creation of a table")
     return TableState(
-        format=FORMAT, version=0, timestamp_ms=entry.timestamp_ms, definition=entry.definition, runs=_stamped(entry), totals=entry.added
+        format=FORMAT,
+        version=0,
+        timestamp_ms=entry.timestamp_ms,
+        definition=entry.definition,
+        runs=_stamped(entry),
+        totals=entry.added,
+        batches=_batches((), entry.batch),
     )
+
+
+def _batches(known: tuple[Batch, ...], new: Batch | None) -> tuple[Batch, ...]:
+    """One for each application, the greatest number of those that were committed."""
+    if new is None:
+        return known
+    numbers = {batch.application: batch.number for batch in known}
+    numbers[new.application] = max(new.number, numbers.get(new.application, new.number))
+    return tuple(Batch(application=application, number=number) for application, number in sorted(numbers.items()))
 
 
 def _stamped(entry: LogEntry) -> tuple[RunRef, ...]:

@@ -1,12 +1,12 @@
 """Appending: read, validate, conditional put; whoever loses re-validates against what came first and tries again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from needlefish.errors import AlreadyExistsError, CommitUnknownError, ConflictError, UnavailableError
 from needlefish.format.log_entry import encode_entry, log_path
 from needlefish.model.definition import TableDefinition
-from needlefish.model.log import FORMAT, Action, LogEntry, RunId, RunRef, TableState, Totals
+from needlefish.model.log import FORMAT, Action, Batch, LogEntry, RunId, RunRef, TableState, Totals
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import Store
 from needlefish.timeline.checkpoint import write_checkpoints
@@ -31,10 +31,13 @@ class Proposal:
     runs_added: tuple[RunRef, ...] = ()
     runs_removed: tuple[RunId, ...] = ()
     added: Totals = field(default_factory=Totals)
+    batch: Batch | None = None
+    prev_max: int | None = None
 
 
-# Looks at the state the entry would follow and returns the proposal, or raises ConflictError.
-Propose = Callable[[TableState | None], Proposal]
+# Looks at the state the entry would follow and returns the proposal, None if nothing is left to do there, or raises
+# ConflictError.
+Propose = Callable[[TableState | None], Proposal | None]
 
 
 class Log:
@@ -46,12 +49,19 @@ class Log:
         self._runtime = runtime
 
     def append(self, state: TableState | None, propose: Propose) -> TableState:
-        """Appends one entry after whatever is newest and returns the state with it; `state` is what the caller knows."""
+        """Appends one entry after whatever is newest and returns the state with it; `state` is what the caller knows.
+
+        Where nothing is proposed, nothing is put, and the newest state is returned.
+        """
         token = self._runtime.new_id()
         for losses in range(1, _MOST_RACES + 1):
             started = self._runtime.clock.monotonic()
             state = catch_up(self._store, state)
-            entry = self._entry(state, propose(state), token)
+            proposal = propose(state)
+            if proposal is None:
+                assert state is not None, "only a table that exists can have it all already"
+                return state
+            entry = self._entry(state, proposal, token)
             # Before the put: an entry that cannot be folded would make the table unreadable.
             after = fold(state, entry)
             winner = self._put(entry)
@@ -75,7 +85,7 @@ class Log:
             # Later versions never have earlier times, whatever the writers' clocks say: opening at a time relies on it.
             timestamp_ms=max(now, state.timestamp_ms + 1) if state else now,
             writer=self._writer,
-            **{name: getattr(proposal, name) for name in ("action", "definition", "runs_added", "runs_removed", "added")},
+            **{found.name: getattr(proposal, found.name) for found in fields(Proposal)},
         )
 
     def _put(self, entry: LogEntry) -> LogEntry:

@@ -7,6 +7,8 @@ from rich.console import Console
 
 from needlefish.cli import arguments as given
 from needlefish.cli.console import on_terminal, stdout_console
+from needlefish.cli.demo.change_steps import CHANGE_STEPS
+from needlefish.cli.demo.look_back_steps import LOOK_BACK_STEPS
 from needlefish.cli.demo.place import DEFAULT, cleared
 from needlefish.cli.demo.read_steps import READ_STEPS
 from needlefish.cli.demo.stage import Stage, Step, show_ending, show_opening, show_step
@@ -16,7 +18,7 @@ from needlefish.cli.progress import started_spark
 from needlefish.runtime import SYSTEM
 
 # In the order of the show.
-STEPS: tuple[Step, ...] = (*WRITE_STEPS, *READ_STEPS)
+STEPS: tuple[Step, ...] = (*WRITE_STEPS, *READ_STEPS, *CHANGE_STEPS, *LOOK_BACK_STEPS)
 
 # Fewer rows than this make days without a single one.
 _LEAST_ROWS = 100
@@ -30,7 +32,7 @@ Rows = Annotated[int, typer.Option("--rows", min=_LEAST_ROWS, help="How many row
 
 
 def demo(directory: Directory = DEFAULT, rows: Rows = 200_000, as_json: given.AsJson = False) -> None:
-    """Build a table of web requests with Spark, read it back, and look at what that cost."""
+    """Build a table of web requests with Spark, read it back, replace and delete rows, and look at what that cost."""
     started = SYSTEM.clock.monotonic()
     place = cleared(directory)
     console = _console(quiet=as_json)

@@ -1,12 +1,10 @@
-"""Scenes in which the table is read: here without Spark, then with it, then as plain files."""
+"""Scenes in which the table is read: here without Spark, by value and by range."""
 
-from needlefish.api import Scan, Table
-from needlefish.cli.demo.file_tree import file_tree
+from needlefish.api import Scan
 from needlefish.cli.demo.requests import DAYS
 from needlefish.cli.demo.stage import Facts, Stage, Step
 from needlefish.cli.find_output import find_facts, find_receipt
 from needlefish.cli.human import counted
-from needlefish.cli.progress import shown
 from needlefish.cli.receipt import files_skipped_by_partition, receipt_facts, receipt_table
 from needlefish.cli.row_table import print_rows
 from needlefish.runtime import SYSTEM
@@ -38,7 +36,7 @@ def _partition(stage: Stage) -> Facts:
 def _needle(stage: Stage) -> Facts:
     stage.command(f"needlefish find {stage.uri} request_id={stage.needle}")
     facts = _find(stage, stage.needle)
-    stage.say("Key ranges and Bloom filters rule files out before one is opened; of the file that is left, one granule is read.")
+    stage.say("The key's point index names the granules that may hold it, whatever the number of files; nothing else is opened.")
     return facts
 
 
@@ -73,40 +71,9 @@ def _show(stage: Stage, scan: Scan) -> Facts:
     return {"found": rows.num_rows, "receipt": receipt_facts(scan.receipt, seconds)}
 
 
-def _time_travel(stage: Stage) -> Facts:
-    stage.command(f"needlefish scan {stage.uri} --count --version 1")
-    before, now = Table.open(stage.uri, version=1).scan(columns=["ts"]).count(), stage.table.scan(columns=["ts"]).count()
-    stage.console.print(f"version 1: {before:,} rows    version {stage.table.version}: {now:,} rows")
-    stage.say("Files are never changed, so that a version is just a set of them.")
-    return {"rows_before": before, "rows_now": now}
-
-
-def _through_spark(stage: Stage) -> Facts:
-    query = "select host, count(*) as requests, count_if(status = 503) as errors, round(percentile(latency_ms, 0.95), 1) as p95_ms from requests group by host order by host"
-    stage.python('table.to_spark(spark).createOrReplaceTempView("requests")')
-    stage.python(f'spark.sql("{query}")')
-    with shown("asking Spark", stage.spark, quiet=stage.quiet):
-        stage.table.to_spark(stage.spark).createOrReplaceTempView("requests")
-        rows = stage.spark.sql(query).toArrow()
-    print_rows(stage.console, rows)
-    return {"requests": sum(rows["requests"].to_pylist())}
-
-
-def _files(stage: Stage) -> Facts:
-    tree, files = file_tree(stage.uri)
-    stage.console.print(tree)
-    stage.say(
-        "Any tool that reads Parquet can read [bold]data/[/]; the names and sizes come from [bold]_needlefish/[/], never from listing."
-    )
-    return {"files": files}
-
-
 READ_STEPS = (
     Step(title="Errors of one day", text="Read in this process, without Spark. The condition names ts, not the partition.", run=_scan_day),
     Step(title="One partition, a range of keys", text="Partitions can be asked for by name, and row keys by range.", run=_partition),
     Step(title="The needle", text="One request, by its key and nothing else.", run=_needle),
     Step(title="A needle that is not there", text="The same question for a key that nobody has.", run=_absent),
-    Step(title="As it was before", text="The first delivery had three days.", run=_time_travel),
-    Step(title="The same rows in Spark", text="A DataFrame of the same version, for everything that SQL can do.", run=_through_spark),
-    Step(title="On disk", text="Plain files: data by partition, and what the table knows of them.", run=_files),
 )

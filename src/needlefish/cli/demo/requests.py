@@ -52,6 +52,24 @@ def requests(spark: "SparkSession", batch: Batch, rows: int) -> "DataFrame":
     )
 
 
+def corrections(spark: "SparkSession", rows: int) -> "DataFrame":
+    """What came of requests that failed, and of the one in the middle: the same keys a second later, answered.
+
+    One more, for the request after it, is a second older than the row that the table has. All stay in their day, since a
+    key lives in its partition: those near midnight are left out.
+    """
+    needle, late = (f"request_id = '{request_id(rows // 2 + more)}'" for more in (0, 1))
+    moment = f"timestampadd(second, if({late}, -1, 1), ts)"
+    found = requests(spark, Batch(first=0, last=rows), rows).where(f"{needle} or {late} or status = 503")
+    return found.where(f"to_date(ts) = to_date({moment})").selectExpr(
+        "request_id",
+        f"{moment} as ts",
+        *("user_id", "host", "path"),
+        f"if({late}, 500, 200) as status",
+        f"if({late}, latency_ms, round(latency_ms + 1000, 1)) as latency_ms",
+    )
+
+
 def _draw(name: str) -> str:
     """A number in [0, 1) that depends on the row, the column and the seed alone."""
     return f"(pmod(xxhash64(id, '{_SEED}', '{name}'), 1000003) / 1000003.0D)"

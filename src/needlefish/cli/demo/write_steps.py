@@ -7,7 +7,6 @@ from needlefish.cli.append import appended
 from needlefish.cli.demo.requests import SCHEMA, Batch, batches, requests
 from needlefish.cli.demo.stage import Facts, Stage, Step
 from needlefish.cli.describe import description
-from needlefish.cli.history import history_table
 from needlefish.cli.human import counted
 from needlefish.cli.progress import shown
 
@@ -44,13 +43,6 @@ def _describe(stage: Stage) -> Facts:
     return {"rows": found.rows, "files": found.files, "bytes": found.bytes}
 
 
-def _history(stage: Stage) -> Facts:
-    stage.command(f"needlefish history {stage.uri}")
-    entries = stage.table.history()
-    stage.console.print(history_table(entries))
-    return {"versions": len(entries)}
-
-
 WRITE_STEPS = (
     Step(
         title="An empty table",
@@ -70,5 +62,4 @@ WRITE_STEPS = (
         text="All of this comes from the log: no directory was listed and no data file opened.",
         run=_describe,
     ),
-    Step(title="How it came to be", text="Every commit is a version, and every version can be read.", run=_history),
 )

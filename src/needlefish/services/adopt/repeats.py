@@ -13,7 +13,7 @@ from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.definition import TableDefinition
 from needlefish.store import Store, open_store
 from needlefish.table.chunkset_reader import open_chunkset
-from needlefish.table.key_repeats import key_hashes, keys_with
+from needlefish.table.key_repeats import key_hashes, keys_with, overlapping
 
 KEY_SCHEMA = pa.schema([("place", pa.int64()), ("hash", pa.int64())])
 KEY_TEXT = "place bigint, hash bigint"
@@ -34,21 +34,7 @@ def suspects(definition: TableDefinition, infos: Iterable[ChunksetInfo]) -> list
     places: dict[str, list[ChunksetInfo]] = defaultdict(list)
     for info in infos:
         places["" if definition.properties.global_keys else info.partition].append(info)
-    return [
-        Suspect(place=place, info=info) for place, (_, together) in enumerate(sorted(places.items())) for info in _overlapping(together)
-    ]
-
-
-def _overlapping(infos: list[ChunksetInfo]) -> list[ChunksetInfo]:
-    found: dict[str, ChunksetInfo] = {}
-    # The file so far that reaches furthest: who begins before its end shares a stretch of keys with it.
-    furthest: ChunksetInfo | None = None
-    for info in sorted(infos, key=lambda info: (info.first_key, info.last_key)):
-        if furthest is not None and info.first_key <= furthest.last_key:
-            found |= {furthest.path: furthest, info.path: info}
-        if furthest is None or info.last_key > furthest.last_key:
-            furthest = info
-    return list(found.values())
+    return [Suspect(place=place, info=info) for place, (_, together) in enumerate(sorted(places.items())) for info in overlapping(together)]
 
 
 def _suspects_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Suspect]:

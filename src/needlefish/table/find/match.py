@@ -22,6 +22,7 @@ from needlefish.table.find.fitting import fitting
 from needlefish.table.find.ranges import Extent, stretch
 from needlefish.table.find.search import Candidate
 from needlefish.table.find.wanted import Wanted
+from needlefish.table.skips import Hidden, visible_granules
 from needlefish.table.snapshot import Snapshot
 
 # The position of a row in its chunkset.
@@ -40,22 +41,27 @@ class Match:
     granules_read: int
     granules_pruned: int
     false_granules: int
+    # Rows that have a wanted value but are hidden.
+    rows_skipped: int
 
 
-def match_rows(snapshot: Snapshot, candidate: Candidate, columns: Sequence[Field]) -> Match:
-    """Reads what the candidate's own footer cannot rule out."""
+def match_rows(snapshot: Snapshot, candidate: Candidate, columns: Sequence[Field], hidden: Hidden | None) -> Match:
+    """Reads what neither the candidate's own footer nor its hidden rows rule out."""
     granules: list[tuple[int, Wanted]] = []
-    if not _is_younger(snapshot, candidate):
+    visible = visible_granules(candidate.info, hidden)
+    if visible and not _is_younger(snapshot, candidate):
         chunkset = open_chunkset(snapshot.store, snapshot.state.definition, candidate.info, snapshot.footers)
-        granules = _admitted(snapshot.store, chunkset, candidate)
+        granules = _admitted(snapshot.store, chunkset, candidate, visible)
     fields = list(dict.fromkeys([*candidate.wanted.fields, *columns]))
-    parts = [_exact(chunkset, number, wanted, fields, columns) for number, wanted in granules]
+    matching = [_exact(chunkset, number, wanted, fields, columns) for number, wanted in granules]
+    parts = matching if hidden is None else [hidden.left(part, part[ROW]) for part in matching]
     return Match(
         rows=pa.concat_tables(parts) if parts else _positioned(columns).empty_table(),
         rows_read=sum(candidate.info.granules[number].rows for number, _ in granules),
         granules_read=len(granules),
         granules_pruned=len(candidate.info.granules) - len(granules),
         false_granules=sum(part.num_rows == 0 for part in parts),
+        rows_skipped=sum(part.num_rows for part in matching) - sum(part.num_rows for part in parts),
     )
 
 
@@ -79,9 +85,9 @@ def _positioned(columns: Sequence[Field]) -> pa.Schema:
     return pa.schema([(ROW, pa.int64()), *(field.to_arrow() for field in columns)])
 
 
-def _admitted(store: Store, chunkset: OpenChunkset, candidate: Candidate) -> list[tuple[int, Wanted]]:
+def _admitted(store: Store, chunkset: OpenChunkset, candidate: Candidate, visible: Sequence[int]) -> list[tuple[int, Wanted]]:
     """The granules to read, each with the values that its range leaves possible."""
-    numbers = range(len(chunkset.info.granules)) if candidate.granules is None else candidate.granules
+    numbers = visible if candidate.granules is None else [number for number in candidate.granules if number in visible]
     parts = ((number, _in_range(chunkset, number, candidate.wanted)) for number in numbers)
     left = [(number, part) for number, part in parts if len(part)]
     # A point index has told granules apart better than their filters could. An adopted file's writer may have chosen

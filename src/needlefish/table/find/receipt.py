@@ -51,6 +51,9 @@ class FindReceipt:
     granules_pruned: int = 0
     false_granules: int = 0
     rows_read: int = 0
+    # Rows with a wanted value that are hidden, and candidate files of which every row is.
+    rows_skipped: int = 0
+    files_skipped: int = 0
     rows_returned: int = 0
     # Index objects that could not be read; their files stayed candidates.
     unreadable: list[str] = field(default_factory=list)

@@ -1,6 +1,7 @@
 """A find from end to end: the levels, then the candidates' rows, several files at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,7 @@ from needlefish.table.find.search import Candidate, Search
 from needlefish.table.find.wanted import Wanted
 from needlefish.table.partition import partition_paths
 from needlefish.table.partition.prune import MOST_PINNED
+from needlefish.table.skips import Hidden, expected_of_skips, is_hidden, with_hidden
 from needlefish.table.snapshot import Snapshot
 
 # Candidate files read at once.
@@ -62,14 +64,25 @@ def _read(search: Search, left: list[Candidate], columns: Sequence[Field]) -> li
     for info in (candidate.info for candidate in left):
         footer = Cost() if footer_key(info) in search.snapshot.footers else Cost(requests=1, bytes=info.footer_bytes)
         level.expect(footer + Cost(requests=1, bytes=max(granule.bytes for granule in info.granules)))
+    level.expect(expected_of_skips(search.snapshot, [candidate.info for candidate in left]))
     before = search.meter.snapshot()
     found: list[Match] = []
-    for first in range(0, len(left), _AT_ONCE):
-        found += in_parallel(lambda candidate: match_rows(search.snapshot, candidate, columns), left[first : first + _AT_ONCE])
+    visible = _visible(search, left)
+    while some := list(islice(visible, _AT_ONCE)):
+        found += in_parallel(lambda pair: match_rows(search.snapshot, pair[0], columns, pair[1]), some)
     level.usage = search.meter.snapshot() - before
     level.files_out = sum(match.rows.num_rows > 0 for match in found)
     _sum_up(search.receipt, found)
     return found
+
+
+def _visible(search: Search, left: list[Candidate]) -> Iterator[tuple[Candidate, Hidden | None]]:
+    """The candidates with their hidden rows, without those that have no other."""
+    for candidate, (info, hidden) in zip(left, with_hidden(search.snapshot, [found.info for found in left]), strict=True):
+        if is_hidden(info, hidden):
+            search.receipt.files_skipped += 1
+        else:
+            yield candidate, hidden
 
 
 def _sum_up(receipt: FindReceipt, found: Sequence[Match]) -> None:
@@ -78,3 +91,4 @@ def _sum_up(receipt: FindReceipt, found: Sequence[Match]) -> None:
     receipt.granules_pruned = sum(match.granules_pruned for match in found)
     receipt.false_granules = sum(match.false_granules for match in found)
     receipt.rows_read = sum(match.rows_read for match in found)
+    receipt.rows_skipped = sum(match.rows_skipped for match in found)

@@ -19,6 +19,7 @@ from needlefish.table.predicate.tree import TRUE
 from needlefish.table.scan.key_evidence import KeyEvidence
 from needlefish.table.scan.key_range import KeyRange, parse_key_range
 from needlefish.table.scan.receipt import Mode, ScanReceipt
+from needlefish.table.skips import Hidden, is_hidden, with_hidden
 from needlefish.table.snapshot import Snapshot
 
 
@@ -45,7 +46,7 @@ class ScanPlan:
     receipt: ScanReceipt
 
     def chunksets(self) -> Iterator[ChunksetInfo]:
-        """The chunksets that may hold matching rows; the file list is read as they are taken."""
+        """The chunksets that may hold matching rows, hidden or not; the file list is read as they are taken."""
         wanted = cache(self._wants_partition)
         for records in self._records():
             self.receipt.files_listed += records.num_rows
@@ -56,6 +57,14 @@ class ScanPlan:
                     yield info
                 else:
                     self.receipt.files_pruned_by_key += 1
+
+    def visible_chunksets(self) -> Iterator[tuple[ChunksetInfo, Hidden | None]]:
+        """The same with their hidden rows, without those that have no other."""
+        for info, hidden in with_hidden(self.snapshot, self.chunksets()):
+            if is_hidden(info, hidden):
+                self.receipt.files_pruned_by_skips += 1
+            else:
+                yield info, hidden
 
     def _records(self) -> Iterator[pa.RecordBatch]:
         store, files = self.snapshot.store, self.snapshot.runs("files")

@@ -20,10 +20,15 @@ class ScanReceipt:
     files_listed: int = 0
     files_pruned_by_partition: int = 0
     files_pruned_by_key: int = 0
+    # Files and granules of which every row is hidden.
+    files_pruned_by_skips: int = 0
     files_read: int = 0
+    granules_pruned_by_skips: int = 0
     granules_pruned: int = 0
     granules_read: int = 0
     rows_read: int = 0
+    # Of those read, the ones that newer rows replaced or a delete removed.
+    rows_skipped: int = 0
     rows_returned: int = 0
     usage: Usage = field(default_factory=Usage)
 

@@ -4,7 +4,7 @@ A piece is a stretch of granules of one chunkset. Memory holds at most `_AHEAD` 
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from needlefish.table.predicate import fields_of, may_match, to_expression
 from needlefish.table.predicate.tree import TRUE
 from needlefish.table.scan.granule_evidence import GranuleEvidence
 from needlefish.table.scan.plan import ScanPlan
+from needlefish.table.skips import Hidden, shown_rows, visible_granules
 
 # Rows decoded together: enough to keep pyarrow busy, few enough that several pieces fit in memory.
 _PIECE_ROWS = 131_072
@@ -29,6 +30,7 @@ class _Piece:
 
     info: ChunksetInfo
     granules: tuple[int, ...]
+    hidden: Hidden | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,7 @@ class _Found:
 
     rows: pa.Table
     rows_read: int
+    rows_skipped: int
     granules_read: int
     granules_pruned: int
 
@@ -54,6 +57,7 @@ def scan_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
 
 def _taken(found: _Found, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     plan.receipt.rows_read += found.rows_read
+    plan.receipt.rows_skipped += found.rows_skipped
     plan.receipt.granules_read += found.granules_read
     plan.receipt.granules_pruned += found.granules_pruned
     plan.receipt.rows_returned += found.rows.num_rows
@@ -62,17 +66,19 @@ def _taken(found: _Found, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
 
 def _pieces(plan: ScanPlan) -> Iterator[_Piece]:
     """Sizes come from the granule table, so that planning opens no file."""
-    for info in plan.chunksets():
+    for info, hidden in plan.visible_chunksets():
         plan.receipt.files_read += 1
-        yield from (_Piece(info=info, granules=granules) for granules in _stretches(info))
+        visible = visible_granules(info, hidden)
+        plan.receipt.granules_pruned_by_skips += len(info.granules) - len(visible)
+        yield from (_Piece(info=info, granules=granules, hidden=hidden) for granules in _stretches(info, visible))
 
 
-def _stretches(info: ChunksetInfo) -> Iterator[tuple[int, ...]]:
+def _stretches(info: ChunksetInfo, granules: Sequence[int]) -> Iterator[tuple[int, ...]]:
     taken: list[int] = []
     rows = 0
-    for number, granule in enumerate(info.granules):
+    for number in granules:
         taken.append(number)
-        rows += granule.rows
+        rows += info.granules[number].rows
         if rows >= _PIECE_ROWS:
             yield tuple(taken)
             taken, rows = [], 0
@@ -85,10 +91,12 @@ def _read(plan: ScanPlan, piece: _Piece) -> _Found:
     kept = [number for number in piece.granules if plan.predicate == TRUE or may_match(plan.predicate, GranuleEvidence(chunkset, number))]
     needed = list(dict.fromkeys([*plan.columns, *fields_of(plan.predicate)]))
     rows = chunkset.read(kept, needed)
-    found = rows if plan.predicate == TRUE else rows.filter(to_expression(plan.predicate))
+    shown = rows if piece.hidden is None else rows.filter(pa.array(shown_rows(piece.info, piece.hidden, kept)))
+    found = shown if plan.predicate == TRUE else shown.filter(to_expression(plan.predicate))
     return _Found(
         rows=found.select([field.name for field in plan.columns]),
         rows_read=rows.num_rows,
+        rows_skipped=rows.num_rows - shown.num_rows,
         granules_read=len(kept),
         granules_pruned=len(piece.granules) - len(kept),
     )

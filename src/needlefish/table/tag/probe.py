@@ -14,7 +14,7 @@ from needlefish.table.find import Candidate, FindReceipt, Search, candidates
 from needlefish.table.partition.prune import MOST_PINNED
 from needlefish.table.snapshot import Snapshot
 from needlefish.table.tag.keys import KeyChunk, key_chunks
-from needlefish.table.tag.locate import locate
+from needlefish.table.tag.locate import hidden_by_path, locate
 from needlefish.table.tag.parcel import Parcel, parcel_batches
 from needlefish.table.tag.plan import TagPlan
 
@@ -45,7 +45,7 @@ def probe(snapshot: Snapshot, chunk: KeyChunk) -> Iterator[Parcel]:
     once for each of those is cheaper than moving the keys.
     """
     sent = 0
-    for candidate in candidates(_search(snapshot, chunk)):
+    for candidate in admitted(snapshot, chunk):
         keys = chunk.rows.take(pa.array(candidate.wanted.places))
         if keys.num_rows < HOT_KEYS and sent + keys.num_rows <= MOST_SENT * chunk.rows.num_rows:
             sent += keys.num_rows
@@ -54,8 +54,13 @@ def probe(snapshot: Snapshot, chunk: KeyChunk) -> Iterator[Parcel]:
             yield from _located(snapshot, candidate, keys)
 
 
+def admitted(snapshot: Snapshot, chunk: KeyChunk) -> Iterator[Candidate]:
+    """The files that may hold keys of the chunk; what they want is counted from the chunk's rows."""
+    return candidates(_search(snapshot, chunk))
+
+
 def _located(snapshot: Snapshot, candidate: Candidate, keys: pa.Table) -> Iterator[Parcel]:
-    found = locate(snapshot, candidate, keys)
+    found = locate(snapshot, candidate, keys, hidden_by_path(snapshot, [candidate.info])[candidate.info.path])
     for first in range(0, found.num_rows, _PARCEL_ROWS):
         yield Parcel(file=f"{candidate.info.path}#{first}", info=None, rows=found.slice(first, _PARCEL_ROWS))
 

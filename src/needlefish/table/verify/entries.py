@@ -15,7 +15,9 @@ from needlefish.model.entries import ColumnStats
 from needlefish.model.log import RunKind
 from needlefish.table.find.tolerant import TolerantReader
 from needlefish.table.row_stats import primitive_fields
+from needlefish.table.skips import Hidden, with_hidden
 from needlefish.table.snapshot import Snapshot
+from needlefish.table.verify.report import DAMAGE
 
 # Files looked at together, and the bytes of theirs (filters, and a granule each) that memory may hold.
 _GROUP_FILES = 256
@@ -35,6 +37,7 @@ class FileEntries:
     column_stats: dict[int, ColumnStats]
     # None is the row key.
     filters: dict[int | None, bytes]
+    hidden: Hidden | None
 
 
 def recorded_files(snapshot: Snapshot, complain: Complain) -> Iterator[list[FileEntries]]:
@@ -42,7 +45,8 @@ def recorded_files(snapshot: Snapshot, complain: Complain) -> Iterator[list[File
     for group in _groups(_infos(snapshot, complain)):
         stats = _stats(snapshot, group, complain)
         filters = _filters(snapshot, group, complain)
-        yield [_entries(snapshot.state.definition, info, stats, filters) for info in group]
+        hidden = _hidden(snapshot, group, complain)
+        yield [_entries(snapshot.state.definition, info, stats, filters, hidden) for info in group]
 
 
 def _infos(snapshot: Snapshot, complain: Complain) -> Iterator[ChunksetInfo]:
@@ -88,9 +92,21 @@ def _filters(snapshot: Snapshot, group: Sequence[ChunksetInfo], complain: Compla
     return {row[KEY]: row["filter"] for batch in records for row in batch.to_pylist() if row["type"] == "SPLIT_BLOCK"}
 
 
-def _entries(definition: TableDefinition, info: ChunksetInfo, stats: dict[str, ColumnStats], filters: dict[str, bytes]) -> FileEntries:
+def _hidden(snapshot: Snapshot, group: Sequence[ChunksetInfo], complain: Complain) -> dict[str, Hidden]:
+    """By path; those of no file of the group where a run cannot be read."""
+    try:
+        return {info.path: hidden for info, hidden in with_hidden(snapshot, group) if hidden}
+    except DAMAGE as error:
+        complain(str(error))
+        return {}
+
+
+def _entries(
+    definition: TableDefinition, info: ChunksetInfo, stats: dict[str, ColumnStats], filters: dict[str, bytes], hidden: dict[str, Hidden]
+) -> FileEntries:
     return FileEntries(
         info=info,
         column_stats={field_id: stats[key] for field_id, key in _stat_keys(definition, info).items() if key in stats},
         filters={field_id: filters[key] for field_id, key in _filter_keys(definition, info).items() if key in filters},
+        hidden=hidden.get(info.path),
     )

@@ -21,7 +21,7 @@ def check_file(
 ) -> Findings:
     """All that can be wrong with one file, named by its path."""
     info = entries.info
-    found = Findings(files=1, rows=info.rows, bytes=info.bytes)
+    found = Findings(files=1, rows=info.rows, bytes=info.bytes, skipped=len(entries.hidden.rows) if entries.hidden else 0)
 
     def check() -> None:
         size = store.head(info.path).size

@@ -88,6 +88,8 @@ class _Replay:
 
     def _fold(self, entry: LogEntry) -> None:
         path = log_path(entry.version)
+        for wrong in _lineage(self.folded, entry):
+            self.found.problem(path, wrong, _LOST_ENTRY)
         self.broken = not self.found.guarded(path, _LOST_ENTRY, lambda: setattr(self, "folded", fold(self.folded, entry)))
 
     def _compare(self, path: str, copy: TableState | None, remedy: str) -> None:
@@ -101,6 +103,15 @@ class _Replay:
         if self.hint is not None and self.hint.version < state.version:
             words = f"lags behind: version {self.hint.version} of {state.version}, so that opening reads more entries"
             self.found.note(LATEST_PATH, words, _OLD_HINT)
+
+
+def _lineage(before: TableState | None, entry: LogEntry) -> Iterator[str]:
+    """What an entry says of the versions before it."""
+    if entry.prev_max is not None and not 0 <= entry.prev_max < entry.version:
+        yield f"says that it was compared against version {entry.prev_max}, which is not before it"
+    last = before.last_batch(entry.batch.application) if before and entry.batch else None
+    if entry.batch is not None and last is not None and entry.batch.number <= last:
+        yield f"has batch {entry.batch.number} of {entry.batch.application!r}, though {last} was there already"
 
 
 def _entries(store: Store, found: Findings, first: int, last: int) -> Iterator[tuple[int, LogEntry | None]]:

@@ -38,6 +38,8 @@ class Verification:
     runs: int
     files: int
     rows: int
+    # Those of the rows that are hidden.
+    skipped: int
     bytes: int
     problem_count: int
     note_count: int
@@ -58,6 +60,7 @@ class Findings:
     runs: int = 0
     files: int = 0
     rows: int = 0
+    skipped: int = 0
     bytes: int = 0
     problem_count: int = 0
     note_count: int = 0
@@ -73,7 +76,7 @@ class Findings:
         self.notes.append(Problem(object=name, what=what, remedy=remedy))
 
     def add(self, other: "Findings") -> None:
-        for name in ("versions", "runs", "files", "rows", "bytes", "problem_count", "note_count"):
+        for name in ("versions", "runs", "files", "rows", "skipped", "bytes", "problem_count", "note_count"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.problems += other.problems[: max(0, MOST_KEPT - len(self.problems))]
         self.notes += other.notes[: max(0, MOST_KEPT - len(self.notes))]

@@ -13,6 +13,8 @@ from needlefish.table.verify.log_check import check_log
 from needlefish.table.verify.points_check import PointsCheck
 from needlefish.table.verify.report import DAMAGE, Findings, Verification, said
 from needlefish.table.verify.run_check import check_run
+from needlefish.table.verify.skips_check import check_skips
+from needlefish.table.verify.visible_check import check_visible_keys
 
 _RUNS_AT_ONCE = 16
 
@@ -31,6 +33,7 @@ def verify_table(snapshot: Snapshot, *, data: bool = True, runtime: Runtime = SY
         runs=total.runs,
         files=total.files,
         rows=total.rows,
+        skipped=total.skipped,
         bytes=total.bytes,
         problem_count=total.problem_count,
         note_count=total.note_count,
@@ -46,7 +49,10 @@ def findings(snapshot: Snapshot, *, data: bool) -> Iterator[Findings]:
     runs = snapshot.state.runs
     for first in range(0, len(runs), _RUNS_AT_ONCE):
         yield from in_parallel(partial(check_run, snapshot.store), runs[first : first + _RUNS_AT_ONCE])
+    yield from (check_skips(snapshot, ref) for ref in snapshot.state.runs_of("skips"))
     yield from _files(snapshot, data=data)
+    if data:
+        yield check_visible_keys(snapshot)
 
 
 def _log(snapshot: Snapshot) -> Findings:
@@ -64,17 +70,18 @@ def _files(snapshot: Snapshot, *, data: bool) -> Iterator[Findings]:
     try:
         for group in recorded_files(snapshot, unreadable.append):
             for found in in_parallel(check, group):
-                counted = counted.plus(Totals(rows=found.rows, files=found.files, bytes=found.bytes))
+                counted = counted.plus(Totals(rows=found.rows, files=found.files, bytes=found.bytes, skipped=found.skipped))
                 yield found
     except DAMAGE as error:
         # A record that no reader can make sense of, in a block whose checksum fits.
         unreadable.append(str(error))
         ending.problem(f"{ROOT}metadata/", said(error, ""), "rebuild 'files', 'column_stats' and 'bloom_filters'")
     if counted != snapshot.state.totals and not unreadable:
-        words = f"the log counts {_text(snapshot.state.totals)}, but the files runs list {_text(counted)}"
+        words = f"the log counts {_text(snapshot.state.totals)}, but the runs list {_text(counted)}"
         ending.problem(log_path(snapshot.state.version), words, "rebuild 'files'")
     yield ending
 
 
 def _text(totals: Totals) -> str:
-    return f"{totals.files} files, {totals.rows} rows and {totals.bytes} bytes"
+    hidden = f" ({totals.skipped} hidden)" if totals.skipped else ""
+    return f"{totals.files} files, {totals.rows} rows{hidden} and {totals.bytes} bytes"

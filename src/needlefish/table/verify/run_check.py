@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from needlefish.errors import CorruptError
 from needlefish.format.bloom_record import bloom_key
 from needlefish.format.checksum import checksum
 from needlefish.format.metadata_key import column_key, file_key
 from needlefish.format.run import IS_DELETED, KEY, RunHeader, path_of
+from needlefish.format.skips_record import decode_skips
 from needlefish.index.point_kinds import verify_point_run
 from needlefish.index.salvage import Salvaged, read_header, salvage
 from needlefish.model.log import RunRef
@@ -15,13 +17,16 @@ from needlefish.model.point_index import INDEX_KIND, UNCOVERED_KIND
 from needlefish.store import ByteRange, Store
 from needlefish.table.verify.report import Findings
 
+LOST_SKIPS = "restore the run from a copy: no other object says which rows are hidden"
+
 
 def check_run(store: Store, ref: RunRef) -> Findings:
     """All that can be wrong with one run, named by its path."""
     found = Findings(runs=1, bytes=ref.bytes)
     path = path_of(ref)
     # What an index does not cover is known again once it covers everything.
-    remedy = f"rebuild {ref.kind.replace(UNCOVERED_KIND, INDEX_KIND, 1)!r}"
+    rebuild = f"rebuild {ref.kind.replace(UNCOVERED_KIND, INDEX_KIND, 1)!r}"
+    remedy = LOST_SKIPS if ref.kind == "skips" else rebuild
     texts: list[str] = []
 
     def check() -> None:
@@ -82,6 +87,17 @@ class _Seen:
         wrong = [row[KEY] for row in _named(block) if not row[IS_DELETED] and _key_of(self._ref.kind, row) not in (None, row[KEY])]
         if wrong:
             yield f"block {number}: key {wrong[0]} is not that of its record"
+        if self._ref.kind == "skips":
+            yield from _no_bitmaps(number, block)
+
+
+def _no_bitmaps(number: int, block: pa.RecordBatch) -> Iterator[str]:
+    for row in block.to_pylist():
+        try:
+            if not row[IS_DELETED] and not decode_skips(row).rows:
+                yield f"block {number}: key {row[KEY]} hides no row"
+        except CorruptError as error:
+            yield f"block {number}: {error}"
 
 
 def _named(block: pa.RecordBatch) -> list[dict[str, object]]:
@@ -99,6 +115,8 @@ def _key_of(kind: str, row: dict[str, object]) -> str | None:
             return file_key(partition, str(row["adopted"] or f"{row['id']}.parquet"))
         case "column_stats":
             return column_key(str(field_id), partition, str(row["file_name"]))
+        case "skips":
+            return file_key(partition, str(row["file_name"]))
         case "bloom_filters":
             return bloom_key(partition, str(row["file_name"]), field_id if isinstance(field_id, int) else None)
     return None
