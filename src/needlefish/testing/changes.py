@@ -46,7 +46,7 @@ class LocalJobs:
 
     def write(self, plan: ChangePlan) -> Written:
         task = KeysTask(plan=plan) if self.deletes else UpsertTask(plan=plan)
-        return collect(pa.Table.from_batches(task.within(self.store, _sorted(self.rows, plan, self.deletes)), schema=RESULT_SCHEMA))
+        return collect(pa.Table.from_batches(task.within(self.store.apart(), _sorted(self.rows, plan, self.deletes)), schema=RESULT_SCHEMA))
 
     def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:
         return compare_here(self.store, sources, plan)

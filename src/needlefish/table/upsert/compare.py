@@ -40,9 +40,12 @@ class ProbeKeysTask:
     plan: ComparePlan
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        snapshot = self.plan.open()
+        store = open_store(self.plan.store)
+        snapshot = self.plan.within(store)
         for source in (source for rows in batches for source in sources_of(rows)):
             yield from parcel_batches(_parcels(snapshot, source, self.plan.order_field))
+        # What all of it took rides along as marks that hide nothing.
+        yield from parcel_batches([_of_marks("#requests", (), store.meter.snapshot().requests)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +56,15 @@ class MarkTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = open_store(self.plan.store)
-        marks = list(_marked(self.plan.within(store), parcels_of(batches), self.plan.order_field))
-        yield mark_batch(marks, store.meter.snapshot().requests)
+        found = _marked(self.plan.within(store), parcels_of(batches), self.plan.order_field)
+        yield mark_batch(found.marks, found.requests + store.meter.snapshot().requests)
 
 
 def compare_here(store: RetriedStore, sources: Iterable[Source], plan: ComparePlan) -> Marks:
     """The same in this process, for few keys; whoever owns the store is charged anyway."""
     snapshot = plan.within(store)
     parcels = (parcel for source in sources for parcel in _parcels(snapshot, source, plan.order_field))
-    return Marks(marks=tuple(_marked(snapshot, sorted(parcels, key=lambda found: found.file), plan.order_field)))
+    return _marked(snapshot, sorted(parcels, key=lambda found: found.file), plan.order_field)
 
 
 def _parcels(snapshot: Snapshot, source: Source, order: Field | None) -> Iterator[Parcel]:
@@ -87,19 +90,27 @@ def _done(snapshot: Snapshot, parcel: Parcel, order: Field | None) -> Parcel:
     assert parcel.info is not None, "a parcel of keys names its file"
     marks = _marks(snapshot, parcel, hidden_by_path(snapshot, [parcel.info]), order)
     # Not the file's own name: keys that another source sends there must not be taken for more of the same.
-    return Parcel(file=f"{parcel.file}#marks", info=None, rows=pa.Table.from_batches([mark_batch(marks, 0)]))
+    return _of_marks(f"{parcel.file}#marks", marks, 0)
 
 
-def _marked(snapshot: Snapshot, parcels: Iterable[Parcel], order: Field | None) -> Iterator[Mark]:
+def _of_marks(name: str, marks: Sequence[Mark], requests: int) -> Parcel:
+    return Parcel(file=name, info=None, rows=pa.Table.from_batches([mark_batch(marks, requests)]))
+
+
+def _marked(snapshot: Snapshot, parcels: Iterable[Parcel], order: Field | None) -> Marks:
     works = merged(parcels)
+    found = Marks()
     while some := list(islice(works, _AT_ONCE)):
         hidden = hidden_by_path(snapshot, [parcel.info for parcel in some if parcel.info is not None])
         for marks in in_parallel(partial(_unpacked, snapshot, hidden, order), some):
-            yield from marks
+            found = found.plus(marks)
+    return found
 
 
-def _unpacked(snapshot: Snapshot, hidden: dict[str, Hidden | None], order: Field | None, parcel: Parcel) -> Sequence[Mark]:
-    return marks_of(parcel.rows.to_batches()).marks if parcel.info is None else _marks(snapshot, parcel, hidden, order)
+def _unpacked(snapshot: Snapshot, hidden: dict[str, Hidden | None], order: Field | None, parcel: Parcel) -> Marks:
+    if parcel.info is None:
+        return marks_of(parcel.rows.to_batches())
+    return Marks(marks=tuple(_marks(snapshot, parcel, hidden, order)))
 
 
 def _marks(snapshot: Snapshot, parcel: Parcel, hidden: dict[str, Hidden | None], order: Field | None) -> list[Mark]:

@@ -1,23 +1,28 @@
 """The last of rows with equal keys, from rows sorted by partition, key, `order_by` and position."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from needlefish.model.definition import TableDefinition
-from needlefish.table.conform import conform
+from needlefish.table.conform import conform_to
 from needlefish.table.partition import PARTITION_COLUMN, computed_columns, partition_paths
 from needlefish.table.row_order import equal_next
 from needlefish.table.upsert.plan import DROPPED
 
 
 def conformed(batches: Iterable[pa.RecordBatch], definition: TableDefinition, *, deleted_by: str | None) -> Iterator[pa.RecordBatch]:
-    """Rows under the table's schema, with their partition and, where rows may be deletes, a column that says so."""
+    """Rows under the table's schema, with their partition and, where rows may be deletes, a column that says so.
+
+    A delete needs no more than its key and its partition: change feeds leave the other columns null, whatever the table says.
+    Rows that are no deletes are looked at again when they are written.
+    """
     columns = computed_columns(definition)
+    fields = definition.schema.fields if deleted_by is None else tuple(replace(field, nullable=True) for field in definition.schema.fields)
     for batch in batches:
-        rows = conform(batch, definition)
+        rows = conform_to(fields, batch, definition)
         paths = batch[PARTITION_COLUMN] if PARTITION_COLUMN in batch.schema.names else partition_paths(rows, columns)
         rows = rows.append_column(PARTITION_COLUMN, paths)
         # A row that does not say that it is a delete is none.
