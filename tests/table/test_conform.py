@@ -105,3 +105,14 @@ def test_the_same_in_another_coat_is_taken(kind: str, delivered: pa.DataType, va
     found = conform(rows, _definition(f"id int64, v {kind}"))
     assert found["v"].to_pylist() == [value, None]
     assert found.schema == _definition(f"id int64, v {kind}").schema.to_arrow()
+
+
+@pytest.mark.parametrize("column", ["t timestamp", "d date"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_times_outside_the_calendar_are_refused(column: str, sign: int) -> None:
+    definition = define_table(schema_from_text(f"id string, {column}"), "id", (), {})
+    field = definition.schema.fields[1]
+    far = pa.array([None, 0, sign * 2**30], pa.int32()) if column == "d date" else pa.array([None, 0, sign * 2**60], pa.int64())
+    rows = pa.RecordBatch.from_arrays([pa.array(["a", "b", "c"]), far.cast(field.arrow_type)], names=["id", field.name])
+    with pytest.raises(InvalidError, match=rf"column '{field.name}' has the .* since 1970, which is in no year from 1 to 9999"):
+        conform(rows, definition)

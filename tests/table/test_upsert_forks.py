@@ -1,4 +1,4 @@
-"""Writers that meet, and batches in an awkward order: small cases, each of which once lost a row or counted on too much."""
+"""Writers that meet, and batches in an awkward order: small cases in which a row could be lost or counted twice."""
 
 from dataclasses import replace
 from typing import Any

@@ -86,12 +86,27 @@ def _column(rows: pa.RecordBatch, field: Field, *, in_key: bool) -> pa.Array:
 
 
 def _cast(values: pa.Array, field: Field) -> pa.Array:
-    if values.type == field.arrow_type:
-        return values
+    if values.type != field.arrow_type:
+        try:
+            values = values.cast(field.arrow_type)
+        except pa.ArrowException as error:
+            raise InvalidError(f"df column {field.name!r} does not fit {field.type}: {error}") from error
+    if pa.types.is_temporal(values.type):
+        _check_time(values, field)
+    return values
+
+
+def _check_time(values: pa.Array, field: Field) -> None:
+    """Years that calendars of Python and SQL have; nobody could name the partition of another one, or look for it."""
     try:
-        return values.cast(field.arrow_type)
-    except pa.ArrowException as error:
-        raise InvalidError(f"df column {field.name!r} does not fit {field.type}: {error}") from error
+        pc.min_max(values).as_py()
+    except (OverflowError, ValueError) as error:
+        numbers = values.cast(pa.int64() if values.type.bit_width == 64 else pa.int32())
+        lowest, highest = pc.min_max(numbers).as_py().values()
+        far = highest if highest > -lowest else lowest
+        raise InvalidError(
+            f"df column {field.name!r} has the {field.type} {far} since 1970, which is in no year from 1 to 9999; correct it"
+        ) from error
 
 
 def _null_message(rows: pa.RecordBatch, values: pa.Array, field: Field, in_key: bool) -> str:

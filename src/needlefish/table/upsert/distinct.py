@@ -20,7 +20,9 @@ def conformed(batches: Iterable[pa.RecordBatch], definition: TableDefinition, *,
     Rows that are no deletes are looked at again when they are written.
     """
     columns = computed_columns(definition)
-    fields = definition.schema.fields if deleted_by is None else tuple(replace(field, nullable=True) for field in definition.schema.fields)
+    fields = definition.schema.fields
+    if deleted_by is not None:
+        fields = tuple(replace(field, nullable=field.nullable or field.id not in definition.key) for field in fields)
     for batch in batches:
         rows = conform_to(fields, batch, definition)
         paths = batch[PARTITION_COLUMN] if PARTITION_COLUMN in batch.schema.names else partition_paths(rows, columns)
