@@ -14,26 +14,17 @@ from benchmarks.workloads.base import Key
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Verbs that this build may not have yet; a result then says so rather than leaving the line out.
-_HAS_POINT_INDEX = hasattr(nf, "PointIndex")
-
 
 class Needlefish(Peer):
     """Files as they arrive, one chunkset each: random keys overlap, as they would in a table that grew."""
 
     name: ClassVar[str] = "needlefish"
     setup: ClassVar[str] = (
-        "one chunkset for each file of the workload, in ten commits; "
-        + (
-            "postings index on the key and a PointIndex on the column"
-            if _HAS_POINT_INDEX
-            else "not yet point indexes: Bloom filters instead"
-        )
-        + "; upsert, delete and compaction on a Spark session that stays up"
+        "one chunkset for each file of the workload, in ten commits; postings index on the key and one on the column; "
+        "upsert and delete on a Spark session that stays up"
     )
 
     def load(self) -> None:
-        indexed = {"indexes": [nf.PointIndex(self.workload.column)]} if _HAS_POINT_INDEX else {"bloom_columns": [self.workload.column]}
         table = nf.Table.create(
             self.place.own,
             self.workload.schema,
@@ -41,7 +32,7 @@ class Needlefish(Peer):
             partition_by=list(self.workload.partition_by),
             properties={"chunkset_rows": self.workload.sizes.rows},
             storage_options=dict(self.place.options),
-            **indexed,
+            indexes=[nf.PointIndex(self.workload.column)],
         )
         load_files(table.uri, self.place.options, self.workload)
 
@@ -69,15 +60,12 @@ class Needlefish(Peer):
         self._counted = Traffic(requests=scanned.receipt.usage.requests, read_bytes=scanned.receipt.usage.bytes_read)
 
     def ready_to_write(self) -> None:
-        if hasattr(self._table, "upsert"):
-            nf.spark_session(app="needlefish benchmark")
+        nf.spark_session(app="needlefish benchmark")
 
     def upsert(self, batch: Path) -> None:
-        self._require("upsert")
         self._table.upsert(_frame(batch))
 
     def delete(self, keys: Path) -> None:
-        self._require("delete")
         self._table.delete(_frame(keys))
 
     def maintain(self) -> None:

@@ -21,6 +21,7 @@ from needlefish.services.merge import tidy
 from needlefish.store import open_store
 from needlefish.table.chunkset_writer import WritePlan, write_chunksets
 from needlefish.table.commit import commit_append
+from needlefish.table.point.runs import indexed_keys
 from needlefish.table.task import RESULT_SCHEMA, collect, hand_back
 from needlefish.testing.tables import sorted_batches
 from needlefish.timeline import read_newest
@@ -58,9 +59,10 @@ def write_share(uri: str, options: Mapping[str, str], workload: Workload, number
     """Chunksets of some files, written and not yet committed."""
     store = open_store(StoreConfig(uri=uri, options=dict(options)))
     state = read_newest(store)
-    plan = WritePlan(definition=state.definition, prev_max=state.version)
+    plan = WritePlan(definition=state.definition, prev_max=state.version, indexed_keys=indexed_keys(state))
 
     def written(number: int) -> Iterator[ChunksetEntries]:
         return write_chunksets(sorted_batches(workload.file(number), state.definition), plan, store, SYSTEM)
 
-    return pa.Table.from_batches(hand_back(chain.from_iterable(map(written, numbers)), store, SYSTEM), schema=RESULT_SCHEMA)
+    entries = chain.from_iterable(map(written, numbers))
+    return pa.Table.from_batches(hand_back(entries, plan, store, SYSTEM), schema=RESULT_SCHEMA)

@@ -234,7 +234,7 @@ def test_looking_up_skips_costs_a_block_of_each_run_and_nothing_for_each_file() 
     snapshot = Snapshot(store=store.apart(), state=state)
     keys = [key_of(info) for info in infos(store, state)]
     assert len(skips_of(snapshot, keys)) == 100
-    # Two headers and a block each.
+    # Two runs, which are small and come whole.
     assert snapshot.store.meter.snapshot().requests == 2  # type: ignore[attr-defined]
 
 
