@@ -33,7 +33,7 @@ format: setup ## let ruff write the code's shape
 	$(BIN)/ruff format src tests tools benchmarks examples
 
 test: setup ## all tests, with a real Spark and a real S3 protocol
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 spark: setup ## the tests that need Spark, alone
 	$(BIN)/python -m pytest -q tests/spark tests/interop

@@ -53,10 +53,7 @@ class WriteTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = open_store(self.store)
-        try:
-            yield from hand_back(write_chunksets(batches, self.plan, store, SYSTEM), self.plan, store, SYSTEM)
-        except InvalidError as error:
-            yield refusal_row(error)
+        yield from answered(hand_back(write_chunksets(batches, self.plan, store, SYSTEM), self.plan, store, SYSTEM))
 
 
 def hand_back(entries: Iterable[ChunksetEntries], plan: WritePlan, store: Store, runtime: Runtime) -> Iterator[pa.RecordBatch]:
@@ -90,8 +87,12 @@ def note_row(note: bytes) -> pa.RecordBatch:
     return _row(note=note)
 
 
-def refusal_row(error: InvalidError) -> pa.RecordBatch:
-    return _row(refused=str(error))
+def answered(results: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The results of a task, or those until it refused a row and the refusal."""
+    try:
+        yield from results
+    except InvalidError as error:
+        yield _row(refused=str(error))
 
 
 def _row(**columns: bytes | str) -> pa.RecordBatch:

@@ -10,13 +10,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from needlefish.errors import InvalidError
 from needlefish.model.schema import Field
 from needlefish.runtime import SYSTEM
 from needlefish.store import RetriedStore, open_store
 from needlefish.table.conform import conform_to
 from needlefish.table.partition import PARTITION_COLUMN, computed_columns, partition_paths
-from needlefish.table.task import note_row, refusal_row
+from needlefish.table.task import answered, note_row
 from needlefish.table.upsert.distinct import Distinct
 from needlefish.table.upsert.key_file import KeyFile, KeyFiles
 from needlefish.table.upsert.plan import ChangePlan
@@ -42,10 +41,7 @@ class StageTask:
 
     def within(self, store: RetriedStore, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same in a store that is open already."""
-        try:
-            yield from self._put(batches, store)
-        except InvalidError as error:
-            yield refusal_row(error)
+        return answered(self._put(batches, store))
 
     def _put(self, batches: Iterable[pa.RecordBatch], store: RetriedStore) -> Iterator[pa.RecordBatch]:
         distinct, deletes = Distinct(self.plan.definition), Deletes(self.plan, store)

@@ -24,7 +24,7 @@ from needlefish.table.chunkset_writer import WritePlan, write_chunksets
 from needlefish.table.partition import PARTITION_COLUMN, computed_columns, partition_paths
 from needlefish.table.point.runs import indexed_keys
 from needlefish.table.tag.parcel import Parcel, parcels_of
-from needlefish.table.task import hand_back, note_row, refusal_row
+from needlefish.table.task import answered, hand_back, note_row
 from needlefish.table.upsert.key_file import read_keys
 from needlefish.table.upsert.partial_read import ACCOUNT, LATE, OLD_FILE, OLD_PARTITION, OLD_ROW, REQUESTS, PartialPlan
 from needlefish.table.upsert.plan import OWN_ROW
@@ -79,11 +79,8 @@ class CompleteTask:
         state = self.plan.compare.state
         write = WritePlan(definition=state.definition, prev_max=state.version, indexed_keys=indexed_keys(state))
         completing = _Completing(self.plan, store)
-        try:
-            yield from hand_back(completing.written(parcels, write), write, store, SYSTEM)
-            yield note_row(msgspec.msgpack.encode(completing.note()))
-        except InvalidError as error:
-            yield refusal_row(error)
+        yield from answered(hand_back(completing.written(parcels, write), write, store, SYSTEM))
+        yield note_row(msgspec.msgpack.encode(completing.note()))
 
 
 class _Completing:

@@ -7,7 +7,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from needlefish.errors import InvalidError
 from needlefish.model.definition import TableDefinition
 from needlefish.model.schema import Field
 from needlefish.runtime import SYSTEM
@@ -16,7 +15,7 @@ from needlefish.table.chunkset_writer import WritePlan, write_chunksets
 from needlefish.table.conform import conform_to
 from needlefish.table.partition import PARTITION_COLUMN, computed_columns, partition_paths
 from needlefish.table.tag import tag_fields
-from needlefish.table.task import hand_back, note_row, refusal_row
+from needlefish.table.task import answered, hand_back, note_row
 from needlefish.table.upsert.distinct import Distinct, conformed
 from needlefish.table.upsert.key_file import KeyFile, KeyFiles
 from needlefish.table.upsert.plan import DROPPED, ChangePlan
@@ -49,10 +48,7 @@ class UpsertTask:
 
     def within(self, store: RetriedStore, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same in a store that is open already."""
-        try:
-            yield from self._written(batches, store)
-        except InvalidError as error:
-            yield refusal_row(error)
+        return answered(self._written(batches, store))
 
     def _written(self, batches: Iterable[pa.RecordBatch], store: RetriedStore) -> Iterator[pa.RecordBatch]:
         plan = self.plan
@@ -126,10 +122,7 @@ class KeysTask:
 
     def within(self, store: RetriedStore, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same in a store that is open already."""
-        try:
-            yield from self._put(batches, store)
-        except InvalidError as error:
-            yield refusal_row(error)
+        return answered(self._put(batches, store))
 
     def _put(self, batches: Iterable[pa.RecordBatch], store: RetriedStore) -> Iterator[pa.RecordBatch]:
         distinct = Distinct(self.plan.definition)
