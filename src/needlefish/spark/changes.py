@@ -22,6 +22,10 @@ from needlefish.table.upsert.plan import DROPPED, POSITION, ChangePlan, CompareP
 from needlefish.table.upsert.sources import Source, source_rows
 from needlefish.table.upsert.write import KeysTask, UpsertTask
 
+# Keys of a task that asks the index: each reads most of its pages, and sends a parcel to most files.
+_TASK_KEYS = 250_000
+_LEAST_TASKS = 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpsertJobs:
@@ -58,7 +62,8 @@ class DeleteJobs:
 def compared(spark: SparkSession, sources: Sequence[Source], plan: ComparePlan) -> Marks:
     """Two tasks: keys go to the files that may hold them, and every such file is read once."""
     with our_errors():
-        items = spark.createDataFrame(source_rows(sources)).repartition(len(sources))
+        tasks = min(len(sources), max(_LEAST_TASKS, sum(source.rows for source in sources) // _TASK_KEYS))
+        items = spark.createDataFrame(source_rows(sources)).repartition(tasks)
         parcels = items.mapInArrow(ProbeKeysTask(plan=plan).__call__, PARCEL_TEXT)
         by_file = parcels.repartition("file").sortWithinPartitions("file")
         return marks_of(by_file.mapInArrow(MarkTask(plan=plan).__call__, MARK_TEXT).toArrow().to_batches())

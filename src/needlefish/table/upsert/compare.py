@@ -27,7 +27,7 @@ from needlefish.table.tag.parcel import Parcel, parcel_batches, parcels_of
 from needlefish.table.tag.probe import MOST_SENT, admitted
 from needlefish.table.upsert.marks import Mark, Marks, mark_batch, marks_of
 from needlefish.table.upsert.plan import DELETES, ORDER, OWN_FILE, OWN_PARTITION, OWN_ROW, ComparePlan
-from needlefish.table.upsert.sources import Source, chunks_of_source, sources_of
+from needlefish.table.upsert.sources import Source, chunks_of_sources, sources_of
 
 # Files read at once.
 _AT_ONCE = 16
@@ -42,8 +42,8 @@ class ProbeKeysTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = open_store(self.plan.store)
         snapshot = self.plan.within(store)
-        for source in (source for rows in batches for source in sources_of(rows)):
-            yield from parcel_batches(_parcels(snapshot, source, self.plan.order_field))
+        sources = (source for rows in batches for source in sources_of(rows))
+        yield from parcel_batches(_parcels(snapshot, sources, self.plan.order_field))
         # What all of it took rides along as marks that hide nothing.
         yield from parcel_batches([_of_marks("#requests", (), store.meter.snapshot().requests)])
 
@@ -63,21 +63,23 @@ class MarkTask:
 def compare_here(store: RetriedStore, sources: Iterable[Source], plan: ComparePlan) -> Marks:
     """The same in this process, for few keys; whoever owns the store is charged anyway."""
     snapshot = plan.within(store)
-    parcels = (parcel for source in sources for parcel in _parcels(snapshot, source, plan.order_field))
+    parcels = _parcels(snapshot, sources, plan.order_field)
     return _marked(snapshot, sorted(parcels, key=lambda found: found.file), plan.order_field)
 
 
-def _parcels(snapshot: Snapshot, source: Source, order: Field | None) -> Iterator[Parcel]:
-    return sent_parcels(snapshot, source, order, lambda parcel: [_done(snapshot, parcel, order)])
+def _parcels(snapshot: Snapshot, sources: Iterable[Source], order: Field | None) -> Iterator[Parcel]:
+    return sent_parcels(snapshot, sources, order, lambda parcel: [_done(snapshot, parcel, order)])
 
 
-def sent_parcels(snapshot: Snapshot, source: Source, order: Field | None, done: Callable[[Parcel], Iterable[Parcel]]) -> Iterator[Parcel]:
-    """The files that may hold keys of a source, with those keys.
+def sent_parcels(
+    snapshot: Snapshot, sources: Iterable[Source], order: Field | None, done: Callable[[Parcel], Iterable[Parcel]]
+) -> Iterator[Parcel]:
+    """The files that may hold keys of the sources, with those keys.
 
     Files whose filters cannot be read take every key in their range. Beyond a few times the keys, nothing more is sent:
     the file is read here and now, and what `done` finds there takes the parcel's place.
     """
-    for chunk in chunks_of_source(snapshot.store, snapshot.state.definition, source, order):
+    for chunk in chunks_of_sources(snapshot.store, snapshot.state.definition, sources, order):
         sent = 0
         for candidate in admitted(snapshot, chunk):
             keys = chunk.rows.take(pa.array(candidate.wanted.places))

@@ -72,8 +72,8 @@ class LocateRowsTask:
     def within(self, store: RetriedStore, sources: Iterable[Source]) -> Iterator[Parcel]:
         """The same in a store that is open already."""
         snapshot, order = self.plan.compare.within(store), self.plan.compare.order_field
-        for source in sources if snapshot.state.runs_of("files") else ():
-            yield from sent_parcels(snapshot, source, order, partial(_read_now, snapshot, self.plan))
+        if snapshot.state.runs_of("files"):
+            yield from sent_parcels(snapshot, sources, order, partial(_read_now, snapshot, self.plan))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import msgspec
 import numpy as np
@@ -51,6 +51,39 @@ def source_rows(sources: Iterable[Source]) -> pa.Table:
 
 def sources_of(rows: pa.RecordBatch) -> Iterator[Source]:
     return (msgspec.msgpack.decode(data, type=Source) for data in rows["source"].to_pylist())
+
+
+def chunks_of_sources(store: Store, definition: TableDefinition, sources: Iterable[Source], order: Field | None) -> Iterator[KeyChunk]:
+    """The keys of all sources in as few chunks as may be: each asks the index, and sends a parcel to every file it meets."""
+    waiting: list[KeyChunk] = []
+    rows = 0
+    for chunk in (chunk for source in sources for chunk in chunks_of_source(store, definition, source, order)):
+        if waiting and rows + chunk.rows.num_rows > MOST_ROWS:
+            yield _joined(waiting, definition)
+            waiting, rows = [], 0
+        waiting.append(chunk)
+        rows += chunk.rows.num_rows
+    if waiting:
+        yield _joined(waiting, definition)
+
+
+def _joined(chunks: list[KeyChunk], definition: TableDefinition) -> KeyChunk:
+    """One chunk of several, each partition's keys together and in order."""
+    if len(chunks) == 1:
+        return chunks[0]
+    if any(chunk.by_partition is None for chunk in chunks):
+        rows = sorted_by_key(pa.concat_tables([chunk.rows for chunk in chunks]).combine_chunks(), definition)
+        return KeyChunk(rows=rows, wanted=_wanted(rows, definition), by_partition=None)
+    pieces: dict[PartitionPath, list[pa.Table]] = {}
+    for chunk in chunks:
+        for partition, part in (chunk.by_partition or {}).items():
+            pieces.setdefault(partition, []).append(chunk.rows.slice(int(part.places[0]), len(part)))
+    sorted_pieces = [sorted_by_key(pa.concat_tables(some).combine_chunks(), definition) for some in pieces.values()]
+    rows = pa.concat_tables(sorted_pieces).combine_chunks()
+    wanted = _wanted(rows, definition)
+    cuts = [0, *accumulate(piece.num_rows for piece in sorted_pieces)]
+    parts = {partition: wanted.part(first, end) for partition, (first, end) in zip(pieces, pairwise(cuts), strict=True)}
+    return KeyChunk(rows=rows, wanted=wanted, by_partition=parts)
 
 
 def chunks_of_source(store: Store, definition: TableDefinition, source: Source, order: Field | None) -> Iterator[KeyChunk]:
