@@ -1,5 +1,6 @@
 """Fixtures every room's tests may use: one Spark session and one S3 server for the whole run."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,6 +9,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from needlefish.testing.s3 import S3Server, s3_server
+
+# Two processes of tests: what starts them gives each a width, which output without a terminal must not have.
+os.environ.pop("COLUMNS", None)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
