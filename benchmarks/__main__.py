@@ -9,6 +9,7 @@ RUNS = (
     "pipeline",
     "tag",
     "point_index",
+    "skips",
     "compare --workload requests",
     "compare --workload events",
     "compare --workload orders",
