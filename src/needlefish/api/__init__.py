@@ -4,9 +4,10 @@ Promises: the names in the documentation; every argument checked before anything
 """
 
 from needlefish.api.found import Found
+from needlefish.api.register import register
 from needlefish.api.scan import Scan
-from needlefish.api.session import spark_session
+from needlefish.api.session import pack, ship, spark_session
 from needlefish.api.table import Table
 from needlefish.table.point.declare import PointIndex
 
-__all__ = ["Found", "PointIndex", "Scan", "Table", "spark_session"]
+__all__ = ["Found", "PointIndex", "Scan", "Table", "pack", "register", "ship", "spark_session"]

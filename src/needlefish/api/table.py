@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from needlefish.api.arguments import batch_from, check_frame, find_arguments, order_from, schema_from, timestamp_ms_from
+from needlefish.api.changes import ChangedRows, changes_of
 from needlefish.api.describe import Description, describe
 from needlefish.api.found import Found
 from needlefish.api.scan import Scan
@@ -27,6 +28,7 @@ from needlefish.table.history import HistoryEntry, read_history
 from needlefish.table.point.declare import PointIndex, define_index, index_named
 from needlefish.table.scan import ScanRequest, plan_scan
 from needlefish.table.snapshot import RunReaders, Snapshot
+from needlefish.table.source import Explanation, explain_source
 from needlefish.table.upsert.result import DeleteResult, UpsertResult
 from needlefish.table.upsert.run import ChangeOptions
 from needlefish.table.verify import Verification, verify_table
@@ -265,6 +267,23 @@ class Table:
         store = self._store.apart()
         request = ScanRequest(columns=columns, where=where, partitions=partitions, key_range=key_range)
         return Scan(plan_scan(Snapshot(store=store, state=self._state, readers=self._readers), request), store.meter)
+
+    def explain(self, where: str | None = None, partitions: Mapping[str, object] | None = None) -> Explanation:
+        """Which files a read of the format "needlefish" opens for a condition, and what ruled out the others; reads no data.
+
+        `print(table.explain(where="request_id = '4bf9'"))`; the arguments are those of `scan`.
+        """
+        store = self._store.apart()
+        return explain_source(Snapshot(store=store, state=self._state, readers=self._readers), where, partitions, store.meter)
+
+    def changes(self, from_version: int | None, to_version: int | None = None, *, before: bool = False) -> ChangedRows:
+        """Rows that were added, replaced or removed after `from_version`, up to `to_version` (None: this one), without Spark.
+
+        The columns of `to_version` and two more: `_change` (`insert`, `update`, `delete`) and `_version`, which says which
+        version did it. An update is the new row; `before=True` gives the row that it replaced as well, as `update_before`.
+        Taken over the rows of `from_version` (None: over no rows), they give those of `to_version`.
+        """
+        return changes_of(self._store.apart(), self._state, from_version, to_version, before=before)
 
     def find(
         self, keys: "Sequence[object] | Mapping[str, object] | None" = None, /, *, columns: Sequence[str] | None = None, **values: object

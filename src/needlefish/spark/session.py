@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark import SparkConf
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -32,22 +33,49 @@ _LOCAL_DEFAULTS = {
     "spark.driver.memory": "2g",
 }
 _SHOWN_LINES = 15
+_CONNECT = "sc://"
+# Set by spark-submit, which has chosen the master and started the JVM when our code begins.
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 
 def spark_session(master: str | None = None, app: str = "needlefish", config: Mapping[str, str] | None = None) -> SparkSession:
-    """A Spark session: the active one if there is one, SPARK_REMOTE's if that is set, else a local one of our own."""
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
+    """A Spark session: the active one if there is one, else as `master`, spark-submit, SPARK_REMOTE or SPARK_MASTER say, else a local one."""
+    existing = _existing()
+    if existing is not None:
+        return existing
     builder = SparkSession.builder.appName(app)
     settings = _DEFAULTS | dict(config or {})
-    if "SPARK_REMOTE" in os.environ:
-        return _configured(builder, settings).getOrCreate()
-    chosen = master or os.environ.get("SPARK_MASTER") or "local[*]"
+    if _SUBMITTED in os.environ and master is None:
+        return _configured(builder, _unsaid(_DEFAULTS) | dict(config or {})).getOrCreate()
+    remote = os.environ.get("SPARK_REMOTE")
+    chosen = master or remote or os.environ.get("SPARK_MASTER") or "local[*]"
+    # Spark takes SPARK_REMOTE=local too, for a server of its own.
+    if chosen.startswith(_CONNECT) or chosen == remote:
+        return _connected(chosen, settings)
     if chosen.startswith("local"):
         settings = _LOCAL_DEFAULTS | settings
     _prepare_environment()
     return _started(_configured(builder.master(chosen), settings))
+
+
+def _existing() -> SparkSession | None:
+    """Of this thread, or of whichever thread began one."""
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
+
+
+def _unsaid(defaults: Mapping[str, str]) -> dict[str, str]:
+    """Those that spark-submit, or Spark's own files, said nothing about."""
+    said = SparkConf()
+    return {name: value for name, value in defaults.items() if not said.contains(name)}
+
+
+def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
+    """A thin client needs no Java. What belongs to the server as a whole is for whoever runs it to say."""
+    ours = {name: value for name, value in settings.items() if name.startswith("spark.sql.")}
+    return _configured(SparkSession.builder.remote(address), ours).getOrCreate()
 
 
 def _configured(builder: "SparkSession.Builder", settings: Mapping[str, str]) -> "SparkSession.Builder":
