@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.needlefish-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test spark bench docs clean
+.PHONY: help setup demo check format test spark bench soak docs clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,10 @@ spark: setup ## all of Spark: local, a cluster of two workers, Spark Connect, ex
 
 bench: setup ## measure, beside the peers, in one run; results go to benchmarks/results
 	$(BIN)/python -m benchmarks
+
+soak: setup ## writers, services and finders on one table for minutes, on disk and on an S3 that fails; every answer checked
+	$(BIN)/python -m benchmarks.soak --on local
+	$(BIN)/python -m benchmarks.soak --on s3
 
 docs: setup ## check that every link between the documents leads somewhere
 	$(BIN)/python tools/links.py

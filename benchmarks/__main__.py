@@ -16,6 +16,9 @@ RUNS = (
     "upsert",
     "objectstore",
     "growth",
+    "beside",
+    "soak --on local",
+    "soak --on s3",
     "report",
 )
 

@@ -9,6 +9,7 @@ import sys
 import types
 import typing
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,10 @@ import msgspec
 from needlefish.format.cuckoo_run import CuckooTrailer
 from needlefish.format.postings_run import PostingsTrailer
 from needlefish.format.run import RunHeader
-from needlefish.model import chunkset, definition, entries, log, point_index, schema
+from needlefish.model import chunkset, definition, entries, instant, log, point_index, schema
+from needlefish.services.rewrite.plan import Group, RewritePlan
+from needlefish.table.parquet_writer import Clustered
+from needlefish.timeline.heartbeat import Pulse
 
 SPEC = Path(__file__).parent.parent / "spec"
 
@@ -29,6 +33,11 @@ RECORDS: dict[str, type] = {
         log.RunRef,
         log.Totals,
         log.Batch,
+        instant.InstantStep,
+        instant.Claim,
+        instant.PlanSummary,
+        instant.Instant,
+        Pulse,
         definition.TableDefinition,
         definition.PartitionColumn,
         definition.Properties,
@@ -41,6 +50,9 @@ RECORDS: dict[str, type] = {
         CuckooTrailer,
         chunkset.ChunksetInfo,
         chunkset.Granule,
+        Clustered,
+        RewritePlan,
+        Group,
         entries.ColumnStats,
         entries.BloomEntry,
     )
@@ -99,11 +111,10 @@ def tables_in_spec(folder: Path = SPEC) -> dict[str, list[Row]]:
 
 
 def _read_table(text: str) -> list[Row]:
-    lines = iter(line for line in text.splitlines() if line.startswith(("|", "#")))
+    """The first table below a heading; others may follow it."""
+    below = dropwhile(lambda line: not line.startswith(("|", "#")), text.splitlines())
     rows = []
-    for line in lines:
-        if line.startswith("#"):
-            break
+    for line in takewhile(lambda line: line.startswith("|"), below):
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if cells[0] != "field" and not cells[0].startswith("-"):
             rows.append(Row(cells[0].strip("`"), cells[1], cells[3]))

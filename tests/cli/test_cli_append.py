@@ -33,7 +33,7 @@ def test_csv_in_any_column_order_with_quotes_nulls_and_empty_texts(cli: Run, tar
     file = tmp_path / "odd {name}* 50%.csv"
     file.write_text('note,id,n,at,price\n"say ""a"", b",k1,7,2026-11-01T12:00:00Z,1.50\n"",k2,,2026-11-01 12:00:00,\n,k3,-1,,0.01\n')
     result = cli("append", target, str(file), "--json").json
-    assert (result["version"], result["rows"], result["files"]) == (1, 3, 1)
+    assert (result["version"], result["rows"], result["files"]) == (2, 3, 1)
     assert rows_of(cli, target) == [
         {"id": "k1", "at": "2026-11-01T12:00:00Z", "n": 7, "price": "1.50", "note": 'say "a", b'},
         {"id": "k2", "at": "2026-11-01T12:00:00Z", "n": None, "price": None, "note": ""},
@@ -62,7 +62,7 @@ def test_a_pattern_of_packed_json_lines(cli: Run, target: str, tmp_path: Path) -
         with gzip.open(tmp_path / f"part-{number}.json.gz", "wt") as file:
             file.write(f'{{"id": "k{number}", "n": {number}}}\n')
     out = cli("append", target, str(tmp_path / "part-*.json.gz")).out
-    assert out.startswith("version 1: 3 rows in 1 file, ")
+    assert out.startswith("version 2: 3 rows in 1 file, ")
     assert [(row["id"], row["n"]) for row in rows_of(cli, target)] == [("k0", 0), ("k1", 1), ("k2", 2)]
 
 
@@ -77,9 +77,10 @@ def test_a_directory_of_parquet_files_whose_columns_differ(cli: Run, target: str
     assert [(row["id"], row["n"], row["at"]) for row in rows_of(cli, target)] == [("a", 1, None), ("b", None, "2026-11-01T00:00:00Z")]
 
 
-def test_no_rows_make_no_version(cli: Run, target: str, tmp_path: Path) -> None:
+def test_no_rows_change_nothing(cli: Run, target: str, tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text(HEADER)
-    assert cli("append", target, str(tmp_path / "empty.csv")).out == "no rows: the table stays at version 0\n"
+    assert cli("append", target, str(tmp_path / "empty.csv")).out == "no rows: nothing was changed, the table is at version 2\n"
+    assert [entry["action"] for entry in cli("history", target, "--json").json] == ["create"]
 
 
 REFUSED = {
@@ -106,7 +107,7 @@ def test_refused_with_the_table_untouched(attempt: Run, cli: Run, target: str, t
     assert (outcome.code, error["error"], outcome.out) == (2, "InvalidError", "")
     assert words in error["message"]
     assert len(error["message"].splitlines()) == 1
-    assert cli("describe", target, "--json").json["version"] == 0
+    assert [entry["action"] for entry in cli("history", target, "--json").json] == ["create"]
 
 
 def test_csv_files_with_different_headers_are_told_apart(attempt: Run, target: str, tmp_path: Path) -> None:
@@ -139,4 +140,4 @@ def test_progress_shows_on_a_terminal_and_leaves_the_result(cli: Run, target: st
     with terminal(100):
         out = cli("append", target, str(tmp_path / "x.csv")).out
     assert "appending 1 input" in out
-    assert "version 1: 1 row in 1 file, " in out.splitlines()[-1]
+    assert "version 2: 1 row in 1 file, " in out.splitlines()[-1]

@@ -23,11 +23,13 @@ def test_the_show(cli: Run, spark: "SparkSession", tmp_path: Path) -> None:
     outcome = cli("demo", str(tmp_path / "demo"), "--rows", "2000")
     titles = [line for line in outcome.out.splitlines() if any(step.title in line for step in STEPS) and "──" in line]
     assert len(titles) == len(STEPS)
-    assert "version 1: 1,200 rows" in outcome.out
+    assert "version 2: 1,200 rows" in outcome.out
     assert "2,000 rows in " in outcome.out
     assert " 1 late; " in outcome.out
     assert "this batch, or a later one of its name, is there already" in outcome.out
     assert "0 rows found" in outcome.out
+    assert " rows can be seen, as before." in outcome.out
+    assert "would be removed; versions from" in outcome.out
     assert "retries 1" in outcome.out
     assert request_id(1000) in outcome.out
     assert "single partition, 1 partition looked up by name" in outcome.out
@@ -47,7 +49,7 @@ def test_the_show_for_programs(cli: Run, spark: "SparkSession", tmp_path: Path, 
 
 def test_the_changes_add_up(cli: Run, spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaced rows stay as many; what is deleted is gone and nothing else is."""
-    wanted = ("An empty table", "Three days of requests", "Two more days", "Second thoughts", "The same delivery again", "A user to forget", "As it was before")  # fmt: skip
+    wanted = ("An empty table", "Three days of requests", "Two more days", "Second thoughts", "The same delivery again", "A user to forget", "Tidy again", "What nobody needs", "As it was before")  # fmt: skip
     monkeypatch.setattr(command, "STEPS", tuple(step for step in STEPS if step.title in wanted))
     found = {step["title"]: step for step in cli("demo", str(tmp_path), "--rows", "5000", "--json").json["steps"]}
     upsert, again, delete = found["Second thoughts"], found["The same delivery again"], found["A user to forget"]
@@ -56,6 +58,10 @@ def test_the_changes_add_up(cli: Run, spark: "SparkSession", tmp_path: Path, mon
     assert again["repeated"]
     assert delete["deleted"] > 5
     assert delete["left"] == 0
+    tidy = found["Tidy again"]
+    assert tidy["folded"] == upsert["replaced"] + upsert["late"] + delete["deleted"]
+    assert (tidy["skipped"], tidy["rows_seen"]) == (0, 5000 - delete["deleted"])
+    assert found["What nobody needs"]["objects"] >= tidy["files_before"]
     assert found["As it was before"]["rows_now"] == 5000 - delete["deleted"]
 
 

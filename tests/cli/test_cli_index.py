@@ -124,7 +124,7 @@ def test_advise_shows_each_kind_and_what_is_there(cli: Run, attempt: Run, indexe
 @pytest.mark.usefixtures("spark")
 def test_create_index_of_rows_that_are_there_and_drop_it(cli: Run, attempt: Run, indexed: str) -> None:
     made = cli("create-index", indexed, "host false_reads=0.5", "--json").json
-    assert (made["version"], made["index"], made["keys"], made["files"], made["uncovered"]) == (2, "host", 60, 5, 0)
+    assert (made["version"], made["index"], made["keys"], made["files"], made["uncovered"]) == (3, "host", 60, 5, 0)
     assert made["bits_per_key"] == pytest.approx(8 * made["bytes"] / 60)
     last = cli("find", indexed, "host=h1", "--json", "--receipt").json_lines[-1]
     assert (last["receipt"]["index"], last["receipt"]["rows_returned"]) == ("postings 'host', 1 run", 67)
@@ -135,8 +135,8 @@ def test_create_index_of_rows_that_are_there_and_drop_it(cli: Run, attempt: Run,
     assert other.code == 2
     assert "named 'host' already; drop it first" in other.err.replace("\n", " ")
     rebuilt = cli("rebuild", indexed, "index/host", "--json").json
-    assert (rebuilt["version"], rebuilt["files"], rebuilt["runs_added"], rebuilt["runs_removed"]) == (3, 5, 1, 1)
-    assert cli("drop-index", indexed, "host", "--json").json == {"version": 4, "dropped": "host"}
+    assert (rebuilt["version"], rebuilt["files"], rebuilt["runs_added"], rebuilt["runs_removed"]) == (5, 5, 1, 1)
+    assert cli("drop-index", indexed, "host", "--json").json == {"version": 6, "dropped": "host"}
     assert [found[0] for found in indexes_of(cli, indexed)] == ["id", "by-user"]
     assert cli("history", indexed, "--json").json[0]["action"] == "drop_index"
 
@@ -144,8 +144,8 @@ def test_create_index_of_rows_that_are_there_and_drop_it(cli: Run, attempt: Run,
 @pytest.mark.usefixtures("spark")
 def test_create_index_says_what_it_did(cli: Run, indexed: str) -> None:
     out = cli("create-index", indexed, "host,user").out
-    assert out.startswith("version 2: index host-user of 200 keys in 5 files, ")
-    assert cli("drop-index", indexed, "host-user").out == "version 3: index host-user dropped\n"
+    assert out.startswith("version 3: index host-user of 200 keys in 5 files, ")
+    assert cli("drop-index", indexed, "host-user").out == "version 4: index host-user dropped\n"
 
 
 def test_drop_index_names_those_there_are(attempt: Run, indexed: str, cli: Run) -> None:

@@ -9,9 +9,11 @@ import pyarrow.parquet as pq
 
 from needlefish.config import StoreConfig
 from needlefish.model.log import Batch
+from needlefish.runtime import SYSTEM
 from needlefish.store import open_store
 from needlefish.testing.s3 import S3Server
 from needlefish.testing.tables import build_table, skip_rows
+from needlefish.timeline import Start, read_newest, working
 
 Run = Callable[..., Any]
 
@@ -74,9 +76,25 @@ def test_history_is_newest_first(cli: Run, table: str) -> None:
 def test_history_on_a_terminal_says_what_it_leaves_out(cli: Run, table: str, terminal: Run) -> None:
     with terminal(120):
         short, full = cli("history", table, "--limit", "1").out, cli("history", table).out
-    assert "showing the newest 1 of 3 versions; --limit 0 shows all" in short
+    assert "showing the newest 1 version; --limit 0 shows all" in short
     assert "showing" not in full
     assert [line.split()[0] for line in full.splitlines()[1:4]] == ["2", "1", "0"]
+
+
+def test_history_shows_steps_when_asked(cli: Run, table: str) -> None:
+    store = open_store(StoreConfig(uri=table))
+    with working(store, read_newest(store), Start(action="append"), SYSTEM) as work:
+        pass
+    assert [entry["action"] for entry in cli("history", table, "--json").json] == ["append", "append", "create"]
+    steps = cli("history", table, "--steps", "--json").json
+    assert [(entry["action"], entry["instant"]) for entry in steps[:3]] == [
+        ("rollback", work.instant),
+        ("claim", work.instant),
+        ("append", None),
+    ]
+    assert len(steps) == 5
+    assert cli("history", table, "--steps").out.count(work.instant) == 2
+    assert "instant" not in cli("history", table).out
 
 
 def test_a_table_on_s3_through_options(cli: Run, s3: S3Server) -> None:

@@ -20,7 +20,7 @@ STAGES = ["write", "compare", "commit"]
 
 @pytest.fixture
 def target(cli: Run, uri: str, tmp_path: Path) -> str:
-    """Three rows of two days, as version 1."""
+    """Three rows of two days, as version 2."""
     cli("create", uri, "--schema", SCHEMA, "--key", "id", "--partition-by", "day(ts)")
     cli(
         "upsert", uri, rows(tmp_path, "first.csv", "a,2026-11-01T10:00:00Z,1,x", "b,2026-11-01T11:00:00Z,2,y", "c,2026-11-02T12:00:00Z,3,z")
@@ -47,18 +47,18 @@ def test_new_rows_replaced_rows_late_rows_and_duplicates(cli: Run, target: str, 
     )
     result = cli("upsert", target, rows(tmp_path, "x.csv", *lines), "--order-by", "ts", "--json").json
     counts = {name: result[name] for name in ("version", "inserted", "replaced", "late", "deleted", "duplicates", "repeated")}
-    assert counts == {"version": 2, "inserted": 1, "replaced": 1, "late": 1, "deleted": 0, "duplicates": 1, "repeated": False}
+    assert counts == {"version": 4, "inserted": 1, "replaced": 1, "late": 1, "deleted": 0, "duplicates": 1, "repeated": False}
     assert list(result["stages"]) == STAGES
     assert result["requests"] > 0
     assert found(cli, target) == {"a": (11, "newest"), "b": (2, "y"), "c": (3, "z"), "d": (4, "new")}
     history = cli("history", target, "--json").json
-    assert [(entry["action"], entry["prev_max"], entry["skipped"]) for entry in history[:2]] == [("upsert", 1, 2), ("upsert", 0, 0)]
+    assert [(entry["action"], entry["prev_max"], entry["skipped"]) for entry in history[:2]] == [("upsert", 3, 2), ("upsert", 1, 0)]
 
 
 def test_without_an_order_the_last_row_of_the_files_counts(cli: Run, target: str, tmp_path: Path) -> None:
     out = cli("upsert", target, rows(tmp_path, "x.csv", "a,2026-11-01T01:00:00Z,8,one", "a,2026-11-01T00:00:00Z,9,two")).out
     sentence, cost = out.splitlines()
-    assert sentence.startswith("version 2: 0 inserted, 1 replaced, 1 duplicate; 1 file, ")
+    assert sentence.startswith("version 4: 0 inserted, 1 replaced, 1 duplicate; 1 file, ")
     assert cost.startswith("write ")
     assert cost.endswith(" requests")
     assert found(cli, target)["a"] == (9, "two")
@@ -90,9 +90,9 @@ def test_columns_that_the_files_lack_become_null_or_stay(cli: Run, target: str, 
 
 def test_a_batch_that_comes_again_does_nothing(cli: Run, target: str, tmp_path: Path) -> None:
     file = rows(tmp_path, "x.csv", "a,2026-11-01T12:00:00Z,7,x")
-    assert cli("upsert", target, file, "--batch", "feed:eu:17", "--json").json["version"] == 2
+    assert cli("upsert", target, file, "--batch", "feed:eu:17", "--json").json["version"] == 4
     again = cli("upsert", target, file, "--batch", "feed:eu:17").out
-    assert again == "this batch, or a later one of its name, is there already: nothing was done, the table is at version 2\n"
+    assert again == "this batch, or a later one of its name, is there already: nothing was done, the table is at version 4\n"
     assert cli("delete", target, "--where", "n = 7", "--batch", "feed:eu:16", "--json").json["repeated"]
     assert cli("describe", target, "--json").json["batches"] == {"feed:eu": 17}
     assert "feed:eu 17" in cli("history", target).out
@@ -101,13 +101,13 @@ def test_a_batch_that_comes_again_does_nothing(cli: Run, target: str, tmp_path: 
 def test_deleting_by_keys_and_by_condition(cli: Run, target: str, tmp_path: Path) -> None:
     keys = rows(tmp_path, "keys.csv", "a,2026-11-01T00:00:00Z", "nobody,2026-11-01T00:00:00Z", header="id,ts")
     result = cli("delete", target, "--keys", keys, "--json").json
-    assert (result["version"], result["deleted"], result["absent"]) == (2, 1, 1)
+    assert (result["version"], result["deleted"], result["absent"]) == (4, 1, 1)
     assert list(result["stages"]) == STAGES
     out = cli("delete", target, "--where", "n >= 3").out
-    assert out.startswith("version 3: 1 row deleted, in ")
+    assert out.startswith("version 6: 1 row deleted, in ")
     assert found(cli, target) == {"b": (2, "y")}
-    assert cli("delete", target, "--where", "n >= 3").out == "no rows: nothing was changed, the table is at version 3\n"
-    assert cli("delete", target, "--keys", keys).out == "no rows, 2 absent: nothing was changed, the table is at version 3\n"
+    assert cli("delete", target, "--where", "n >= 3").out == "no rows: nothing was changed, the table is at version 8\n"
+    assert cli("delete", target, "--keys", keys).out == "no rows, 2 absent: nothing was changed, the table is at version 10\n"
     described = cli("describe", target, "--json").json
     assert (described["rows"], described["skipped"], described["files"]) == (1, 2, 2)
 
@@ -129,14 +129,14 @@ def test_refused_with_the_table_untouched(attempt: Run, cli: Run, target: str, t
     error = json.loads(outcome.err)
     assert (outcome.code, error["error"], outcome.out) == (2, "InvalidError", "")
     assert words in error["message"]
-    assert cli("describe", target, "--json").json["version"] == 1
+    assert [entry["action"] for entry in cli("history", target, "--json").json] == ["upsert", "create"]
 
 
 def test_progress_shows_on_a_terminal_and_leaves_the_result(cli: Run, target: str, tmp_path: Path, terminal: Run) -> None:
     with terminal(100):
         out = cli("upsert", target, rows(tmp_path, "x.csv", "e,2026-11-01T12:00:00Z,7,x")).out
     assert "upserting 1 input" in out
-    assert "version 2: 1 inserted, 0 replaced; 1 file, " in out.splitlines()[-2]
+    assert "version 4: 1 inserted, 0 replaced; 1 file, " in out.splitlines()[-2]
 
 
 def test_what_is_told() -> None:

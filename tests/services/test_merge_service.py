@@ -15,6 +15,7 @@ from needlefish.model.log import RunId, RunKind, RunRef, TableState
 from needlefish.runtime import SYSTEM
 from needlefish.services.merge import LEAST_RUNS, commit_merges, merge, plan_merges, run_merge, tidy
 from needlefish.store import RetriedStore, Store, open_store
+from needlefish.table.history import read_history
 from needlefish.testing.faulty_store import Fault, FaultyStore, crash_everywhere, on
 from needlefish.testing.tables import append_rows, build_table, find_table, scan_table
 from needlefish.timeline import Log, Proposal, read_newest, read_state_at
@@ -128,7 +129,9 @@ def test_old_versions_keep_their_runs(store: RetriedStore) -> None:
     before = appended(store, 9)
     after = merge(store, before)
     assert [len(after.runs_of(kind)) for kind in KINDS] == [1, 1, 1]
-    assert (after.version, after.totals) == (before.version + 1, before.totals)
+    # The claim and the merge.
+    assert (after.version, after.totals) == (before.version + 2, before.totals)
+    assert [entry.action for entry in read_history(store, after, limit=2, steps=True)] == ["merge", "claim"]
     assert numbers_in(store, before) == numbers_in(store, after) == list(range(27))
     assert read_state_at(store, before.version, read_newest(store)) == before
 
@@ -203,7 +206,7 @@ def test_a_crash_at_any_call_leaves_orphans_only() -> None:
     for point in crash_everywhere(make, lambda store: merge(store, read_newest(store))):
         points += 1
         state = read_newest(point.store)
-        assert state.version in (8, 9), f"{point}"
+        assert [entry.action for entry in read_history(point.store, state, 1)] in (["append"], ["merge"]), f"{point}"
         assert numbers_in(point.store, state) == list(range(24)), f"{point}"
         after = merge(point.store, state)
         assert [len(after.runs_of(kind)) for kind in KINDS] == [1, 1, 1], f"{point}"
@@ -216,7 +219,7 @@ def test_a_crash_at_any_call_leaves_orphans_only() -> None:
 def test_a_merge_that_fails_never_fails_the_append(store: RetriedStore, fault: Fault, kind: str) -> None:
     base = appended(store, 8)
     after = tidy(FaultyStore(store, on(kind, [fault])), base)  # type: ignore[arg-type]
-    assert after.version in (8, 9)
+    assert [entry.action for entry in read_history(store, after)] in (8 * ["append"] + ["create"], ["merge"] + 8 * ["append"] + ["create"])
     assert numbers_in(store, after) == list(range(24))
     assert numbers_in(store, read_newest(store)) == list(range(24))
 

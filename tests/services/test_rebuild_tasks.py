@@ -189,7 +189,7 @@ def tombstone(store: Any, info: ChunksetInfo) -> Any:
 def removed(store: Any, state: TableState, info: ChunksetInfo) -> TableState:
     run = tombstone(store, info)
     gone = Totals(rows=-info.rows, files=-1, bytes=-info.bytes)
-    return Log(store, "test").append(state, lambda _: Proposal(action="append", runs_added=(run,), added=gone))
+    return Log(store, "test").append(state, lambda _: Proposal(action="compaction", runs_added=(run,), added=gone))
 
 
 def test_removed_files_do_not_come_back(store: RetriedStore) -> None:
@@ -202,12 +202,14 @@ def test_removed_files_do_not_come_back(store: RetriedStore) -> None:
     assert len(infos(store, after)) == after.totals.files == state.totals.files
 
 
-def test_a_removal_in_between_is_a_conflict(store: RetriedStore) -> None:
+@pytest.mark.parametrize("kind", ["files", "column_stats", "bloom_filters"])
+def test_a_removal_in_between_is_a_conflict(store: RetriedStore, kind: RunKind) -> None:
     state = built(store)
-    share = done(store, state, "files", clues(store, state))
+    found = clues(store, state) if kind == "files" else [clue_of(info) for info in infos(store, state)]
+    share = done(store, state, kind, found)
     removed(store, state, infos(store, state)[0])
     with pytest.raises(ConflictError, match="rebuild again"):
-        commit_rebuild(store, state, "files", share, whole=True)
+        commit_rebuild(store, state, kind, share, whole=True)
 
 
 @pytest.mark.parametrize("kind", ["files", "column_stats", "bloom_filters"])

@@ -35,7 +35,8 @@ def test_rows_come_back_as_they_went_in(spark: SparkSession, uri: str) -> None:
     table = nf.Table.create(uri, SCHEMA, key="id", partition_by=["day(ts)"])
     df = frame(spark, 1_000)
     result = table.append(df)
-    assert (result.version, result.rows, result.files) == (1, 1_000, 3)
+    assert (result.version, result.rows, result.files) == (table.version, 1_000, 3)
+    assert [entry.action for entry in table.history(steps=True)] == ["append", "claim", "create"]
     expected = sorted((row.asDict() for row in df.toLocalIterator()), key=str)
     found = [row | {"ts": row["ts"].replace(tzinfo=None)} for row in rows_of(table)]
     assert sorted(found, key=str) == [row | {"ts": row["ts"].replace(tzinfo=None)} for row in expected]
@@ -79,11 +80,11 @@ def test_odd_signs_in_paths_are_only_signs(spark: SparkSession, tmp_path: Path) 
         assert scan.receipt.files_read == 1
 
 
-def test_an_empty_frame_makes_no_version(spark: SparkSession, uri: str) -> None:
+def test_an_empty_frame_changes_nothing(spark: SparkSession, uri: str) -> None:
     table = nf.Table.create(uri, SCHEMA, key="id")
     result = table.append(frame(spark, 0))
-    assert (result.version, result.rows, result.files) == (0, 0, 0)
-    assert table.refresh().version == 0
+    assert (result.version, result.rows, result.files) == (table.version, 0, 0)
+    assert [entry.action for entry in table.refresh().history()] == ["create"]
     assert table.to_spark(spark).collect() == []
 
 
@@ -109,7 +110,7 @@ def test_what_does_not_belong_is_refused_and_nothing_shows(spark: SparkSession, 
     table = nf.Table.create(uri, SCHEMA, key="id")
     with pytest.raises(nf.InvalidError, match=words):
         table.append(frame(spark, 100).selectExpr(*expressions))
-    assert nf.Table.open(uri).version == 0
+    assert [entry.action for entry in nf.Table.open(uri).history()] == ["create"]
     assert rows_of(nf.Table.open(uri)) == []
 
 
@@ -210,7 +211,7 @@ def test_two_handles_append_one_after_the_other(spark: SparkSession, uri: str) -
     first = nf.Table.create(uri, SCHEMA, key="id")
     second = nf.Table.open(uri)
     first.append(frame(spark, 10))
-    assert second.append(frame(spark, 10, first=10)).version == 2
+    assert second.append(frame(spark, 10, first=10)).version == second.version > first.version
     assert len(rows_of(second)) == 20
     assert len(rows_of(first)) == 10, "a handle stays on its version"
     assert len(rows_of(first.refresh())) == 20

@@ -49,7 +49,7 @@ def test_a_frame_over_every_schema_reads_as_a_scan_does(spark: SparkSession, uri
     assert len(table.find(gone=9)) == 1
     assert [row["key"] for row in table.scan(where="small = -5").to_pylist()] == [1]
 
-    old = nf.Table.open(uri, version=1)
+    old = nf.Table.open(uri, version=min(entry.version for entry in table.history() if entry.action == "append"))
     assert [row["gone"] for row in rows_of(old)] == ["a", None]
     assert sorted(row["gone"] or "" for row in old.to_spark(spark).collect()) == ["", "a"]
 
@@ -61,7 +61,7 @@ def test_an_append_with_yesterdays_columns_is_refused(spark: SparkSession, uri: 
     df = spark.createDataFrame([(1, 2)], "id int, n int")
     with pytest.raises(nf.InvalidError, match="column 'n', which the table does not have"):
         table.append(df)
-    with pytest.raises(nf.ConflictError, match="redefined between version 0 and 1"):
+    with pytest.raises(nf.ConflictError, match=r"redefined between version 0 and \d"):
         stale.append(df)
     assert nf.Table.open(uri).scan().to_pylist() == []
 
@@ -77,8 +77,8 @@ def test_appends_merge_their_runs(spark: SparkSession, uri: str) -> None:
     finally:
         spark.conf.unset("spark.sql.adaptive.coalescePartitions.enabled")
         spark.conf.unset("spark.sql.shuffle.partitions")
-    assert result.version == 1
     assert [entry.action for entry in table.history()] == ["merge", "append", "create"]
+    assert result.version == table.history()[1].version
     state: TableState = table._state
     assert [len(state.runs_of(kind)) for kind in ("files", "column_stats", "bloom_filters")] == [1, 1, 1]
     assert table.scan().count() == table.to_spark(spark).count() == 3_000

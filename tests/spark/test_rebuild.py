@@ -75,7 +75,7 @@ def test_damage_is_survived_named_and_repaired(store: RetriedStore, uri: str, ki
     assert {problem.object for problem in table.verify().problems} == {path}
 
     result = table.rebuild(kind)
-    assert (result.lost, result.files, result.version, result.runs_removed) == ((), table.describe().files, 3, 2)
+    assert (result.lost, result.files, result.version, result.runs_removed) == ((), table.describe().files, table.version, 2)
     check_answers(uri)
     found = nf.Table.open(uri).verify()
     assert (found.problems, found.notes) == ((), ())
@@ -130,6 +130,7 @@ def test_wrong_calls_are_refused_before_spark_is_asked(store: RetriedStore, uri:
 def test_a_rebuild_starts_from_the_newest_version(spark: SparkSession, store: RetriedStore, uri: str) -> None:
     old = nf.Table.open(uri)
     append_rows(store, read_newest(store), [row(number) for number in range(600, 700)])
-    assert old.rebuild("column_stats").version == 4
+    newest = read_newest(store).version
+    assert old.rebuild("column_stats").version == old.version > newest
     assert old.to_spark(spark).count() == 700
     assert nf.Table.open(uri).verify().problems == ()

@@ -129,7 +129,7 @@ def test_errors_in_tasks_arrive_as_ours(spark: SparkSession, uri: str, raised: s
     assert "lost in" in str(caught.value)
     assert "org.apache.spark" not in str(caught.value)
     assert "Traceback" not in str(caught.value)
-    assert nf.Table.open(uri).version == 0
+    assert [entry.action for entry in nf.Table.open(uri).history()] == ["create"]
 
 
 def test_errors_of_spark_itself_arrive_as_ours(spark: SparkSession, uri: str) -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from needlefish.config import StoreConfig
 from needlefish.errors import ConflictError, InvalidError
+from needlefish.format.log_entry import log_path
 from needlefish.model.log import TableState
-from needlefish.runtime import Runtime
+from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import RetriedStore, Store, open_store
 from needlefish.table.commit import commit_append, totals_of
 from needlefish.table.history import read_history
@@ -17,7 +18,7 @@ from needlefish.table.task import Written
 from needlefish.testing.fake_clock import FakeClock
 from needlefish.testing.faulty_store import crash_everywhere
 from needlefish.testing.tables import append_rows, build_table, scan_table, write_rows
-from needlefish.timeline import Log, Proposal, read_newest, read_state_at
+from needlefish.timeline import Log, Proposal, Start, read_newest, read_state_at, working
 from needlefish.version import WRITER
 
 _numbers = count()
@@ -52,8 +53,8 @@ def test_a_commit_costs_two_runs_and_one_entry(store: RetriedStore) -> None:
     apart = store.apart()
     commit_append(apart, state, written)
     usage = apart.meter.snapshot()
-    # The runs of files and statistics and the hint; the entry; the look at the entry that does not exist yet.
-    assert (usage.put.requests, usage.put_if_absent.requests, usage.get.requests, usage.requests) == (3, 1, 1, 5)
+    # The runs of files and statistics and the hint; the entry; the looks at the entry that does not exist yet and at the last one.
+    assert (usage.put.requests, usage.put_if_absent.requests, usage.get.requests, usage.requests) == (3, 1, 2, 6)
 
 
 def test_two_appends_written_under_the_same_version_both_land(store: RetriedStore) -> None:
@@ -104,8 +105,8 @@ def test_dying_at_any_call_of_an_append_leaves_the_rows_before_or_after() -> Non
         outcomes.add((point.number, len(found)))
         after = append_rows(point.store, read_newest(point.store), _rows(20, 25))
         assert _ids(point.store, after) == [*found, *range(20, 25)]
-    # Three data files, the three runs, the probe, the entry, the hint.
-    assert {number for number, _ in outcomes} == set(range(1, 10))
+    # Three data files, the three runs, the probe, a look at the last entry, the entry, the hint.
+    assert {number for number, _ in outcomes} == set(range(1, 11))
     assert {rows for _, rows in outcomes} == {10, 20}
 
 
@@ -152,6 +153,65 @@ def test_a_long_history_is_read_in_windows(store: RetriedStore) -> None:
     apart = store.apart()
     assert [entry.version for entry in read_history(apart, state)] == list(range(70, -1, -1))
     assert apart.meter.snapshot().get.requests == 71
+
+
+def _write(store: Store, state: TableState, steps: int = 0) -> TableState:
+    """A write that announces itself, after so many that had nothing to do."""
+    for _ in range(steps):
+        with working(store, state, Start(action="append"), SYSTEM) as work:
+            pass
+        state = work.state
+    with working(store, state, Start(action="append"), SYSTEM) as work:
+        commit_append(store, state, Written(entries=(), runs=()), work.runtime, work)
+    return work.state
+
+
+def test_history_leaves_out_steps_unless_asked_for(store: RetriedStore) -> None:
+    state = _write(store, _write(store, _build(store, rows=0)), steps=1)
+    shown, everything = read_history(store, state), read_history(store, state, steps=True)
+    assert [(entry.version, entry.action) for entry in shown] == [(6, "append"), (2, "append"), (0, "create")]
+    assert [entry.action for entry in everything] == ["append", "claim", "rollback", "claim", "append", "claim", "create"]
+    assert [entry for entry in everything if entry.action in ("append", "create")] == shown
+    # Entries of one instant carry its id, and no two instants have the same.
+    (last, began, nothing, tried, first, first_began, created) = (entry.instant for entry in everything)
+    assert (last, nothing, first, created) == (began, tried, first_began, None)
+    assert len({last, nothing, first}) == 3
+
+
+def test_a_clean_is_shown(store: RetriedStore) -> None:
+    state = _build(store, rows=0)
+    state = Log(store, "test").append(state, lambda _: Proposal(action="clean"))
+    assert [entry.action for entry in read_history(store, state)] == ["clean", "create"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_a_limit_counts_what_is_shown(store: RetriedStore, limit: int) -> None:
+    state = _write(store, _write(store, _build(store, rows=0), steps=20), steps=20)
+    assert read_history(store, state, limit) == read_history(store, state)[:limit]
+    assert read_history(store, state, limit, steps=True) == read_history(store, state, steps=True)[:limit]
+
+
+def test_a_limit_bounds_what_is_read(store: RetriedStore) -> None:
+    state = _build(store, rows=0)
+    for _ in range(50):
+        state = _write(store, state)
+    few, behind = store.apart(), store.apart()
+    assert len(read_history(few, state, limit=3)) == 3
+    assert few.meter.snapshot().get.requests == 6
+    state = _write(store, state, steps=20)
+    # The newest is the last entry; what precedes it are 41 steps, read in windows of 4, 8, 16 and 32 entries.
+    assert [entry.version for entry in read_history(behind, state, limit=2)] == [142, 100]
+    assert behind.meter.snapshot().get.requests == 4 + 8 + 16 + 32
+
+
+def test_history_ends_where_versions_cannot_be_read(store: RetriedStore) -> None:
+    state = _build(store, rows=0)
+    for _ in range(4):
+        state = commit_append(store, state, Written(entries=(), runs=()))
+    state = Log(store, "test").append(state, lambda _: Proposal(action="clean", oldest=3))
+    store.delete([log_path(version) for version in range(3)])
+    assert [entry.version for entry in read_history(store, state)] == [5, 4, 3]
+    assert [entry.version for entry in read_history(store, state, limit=100)] == [5, 4, 3]
 
 
 @pytest.mark.parametrize("limit", [0, -1])

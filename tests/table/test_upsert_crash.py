@@ -12,6 +12,7 @@ from needlefish.model.log import TableState
 from needlefish.runtime import Runtime
 from needlefish.store import RetriedStore, Store, layered, open_store
 from needlefish.store.shapes import MEMORY
+from needlefish.table.history import read_history
 from needlefish.table.snapshot import Snapshot
 from needlefish.table.verify import verify_table
 from needlefish.testing.changes import delete_table, delete_where, upsert_table
@@ -19,11 +20,12 @@ from needlefish.testing.fake_clock import FakeClock
 from needlefish.testing.faulty_store import Fault, FaultyStore, Schedule, crash_everywhere, seeded
 from needlefish.testing.tables import append_rows, build_table, scan_table
 from needlefish.timeline import read_newest
+from needlefish.timeline.heartbeat import HEARTBEAT_PREFIX
 
 _numbers = count()
 # Where a change that did not come to its end may leave things; a clean removes them.
 ORPHANS = ("data/", "_needlefish/metadata/", "_needlefish/index/", "_needlefish/work/")
-TRUTH = ("_needlefish/log/", "_needlefish/checkpoints/")
+TRUTH = ("_needlefish/log/", "_needlefish/checkpoints/", HEARTBEAT_PREFIX)
 Row = dict[str, Any]
 Change = Callable[[RetriedStore, TableState], object]
 
@@ -115,7 +117,13 @@ def test_dying_at_any_call_leaves_the_rows_before_or_after(change: Change) -> No
         seen.append(found == after)
         calls = point.number
         left = paths(store) - known[-1]
-        assert all(path.startswith(ORPHANS if found == before else (*ORPHANS, *TRUTH)) for path in left)
+        # A change that did not happen leaves steps of its instant at most.
+        assert found == after or [entry.version for entry in read_history(store, state, 1)] == [2]
+        assert all(path.startswith((*ORPHANS, *TRUTH)) for path in left)
+        # Whoever finds what it left knows whose it is.
+        attempts = tuple(entry.instant for entry in read_history(store, state, steps=True) if entry.instant is not None)
+        orphans = [path for path in left if path.startswith(ORPHANS)]
+        assert all(any(part.startswith(attempts) for part in path.split("/")) for path in orphans)
         _goes_on(store, state, found, deep=point.number % 4 == 0)
     # The last few calls, after the entry itself, remove the change's work and tidy up.
     assert seen == sorted(seen)
@@ -143,8 +151,9 @@ def test_a_store_that_fails_now_and_then_is_asked_again(change: Change, seed: in
     change(store, read_newest(inner))
     state = read_newest(inner)
     assert shown(inner, state) == after
-    # Nothing was done twice: of a commit whose answer was lost there is one entry.
-    assert state.version == read_newest(make()).version + 1
+    # Nothing was done twice: of a claim and of a commit whose answers were lost there is one entry each.
+    assert state.version == read_newest(make()).version + 2
+    assert (state.instants, [entry.action for entry in read_history(inner, state, 2, steps=True)][1]) == ((), "claim")
     assert not verify_table(Snapshot(store=inner, state=state)).problems
 
 

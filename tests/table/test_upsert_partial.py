@@ -53,11 +53,16 @@ def update(store: RetriedStore, state: TableState, rows: Iterable[dict[str, Any]
     return upsert_table(store, state, list(rows), columns="present", **options)
 
 
+def _actions(store: RetriedStore, state: TableState) -> list[str]:
+    return [entry.action for entry in read_history(store, state)]
+
+
 def test_columns_that_the_rows_lack_are_kept(store: RetriedStore) -> None:
     before = build(store)
     state, result = update(store, before, [{"id": number, "n": -number} for number in (3, 17, 44, 59)])
     assert (result.inserted, result.replaced, result.late, result.deleted, result.duplicates) == (0, 4, 0, 0, 0)
-    assert (result.version, result.healed, list(result.stages)) == (2, 0, ["write", "complete", "compare", "commit"])
+    assert (result.version, result.healed, list(result.stages)) == (state.version, 0, ["write", "complete", "compare", "commit"])
+    assert [entry.action for entry in read_history(store, state, limit=2, steps=True)] == ["upsert", "claim"]
     assert shown(store, state) == {number: row(number) for number in range(60)} | {n: row(n, n=-n) for n in (3, 17, 44, 59)}
     assert shown(store, before) == {number: row(number) for number in range(60)}
     assert find_table(store, state, [17])[0].to_pylist() == [row(17, n=-17)]
@@ -84,11 +89,12 @@ def test_an_empty_table_takes_partial_rows(store: RetriedStore) -> None:
     assert (result.inserted, result.replaced, sorted(shown(store, state))) == (2, 0, [1, 2])
 
 
-def test_no_rows_make_no_version(store: RetriedStore) -> None:
+def test_no_rows_change_nothing(store: RetriedStore) -> None:
     before = build(store)
     empty = pa.table({"id": pa.array([], pa.int64()), "n": pa.array([], pa.int64())})
     state, result = upsert_table(store, before, empty, columns="present")
-    assert (state, result.inserted, result.version) == (before, 0, before.version)
+    assert (state.runs, state.totals, result.inserted, result.version) == (before.runs, before.totals, 0, state.version)
+    assert read_history(store, state)[0].version == before.version
 
 
 def test_a_new_key_without_a_column_that_every_row_must_have_is_refused(store: RetriedStore) -> None:
@@ -116,7 +122,7 @@ def test_late_rows_change_nothing(store: RetriedStore) -> None:
     assert (result.late, result.replaced, result.inserted) == (2, 1, 1)
     assert shown(store, state) == shown(store, before) | {99: {"id": 99, "a": None, "n": 1, "b": None}}
     same, result = update(store, state, [{"id": 10, "n": 9}], order_by="n")
-    assert (result.late, same.version) == (1, state.version)
+    assert (result.late, read_history(store, same)[0].version) == (1, state.version)
 
 
 def test_deletes_among_the_rows(store: RetriedStore) -> None:
@@ -150,10 +156,11 @@ def test_a_batch_counts_once(store: RetriedStore) -> None:
     files = sum(1 for _ in store.list(""))
     # Known only when it is about to be committed.
     again, result = update(store, before, [{"id": 1, "n": 6}], batch=("feed", 1))
-    assert (result.repeated, result.replaced, result.files, again, shown(store, again)[1]["n"]) == (True, 0, 0, state, 5)
-    # Its chunkset is gone; the runs that describe it are left to a clean.
+    assert (result.repeated, result.replaced, result.files, shown(store, again)[1]["n"]) == (True, 0, 0, 5)
+    assert (again.runs, again.batches, read_history(store, again)[0].version) == (state.runs, state.batches, state.version)
+    # Its chunkset is gone; the runs that describe it are left to a clean. Two entries say that it came and had nothing to do.
     assert len([found for found in store.list("") if found.path.endswith(".parquet")]) == 4
-    assert sum(1 for _ in store.list("")) - files <= 3
+    assert sum(1 for _ in store.list("")) - files <= 3 + 2
 
 
 @pytest.mark.parametrize(
@@ -300,7 +307,8 @@ class TestForks:
         update(store, base, [{"id": 3, "a": "other"}, {"id": 4, "a": "other"}])
         before = {found.path for found in store.list("")}
         state, result = update(store, base, [{"id": 3, "n": -3}, {"id": 30, "n": -30}])
-        assert (result.healed, result.replaced, result.inserted, result.version) == (1, 2, 0, 3)
+        assert (result.healed, result.replaced, result.inserted, result.version) == (1, 2, 0, state.version)
+        assert _actions(store, state) == ["upsert", "upsert", "append", "create"]
         found = shown(store, state)
         assert (found[3], found[4], found[30]) == (row(3, a="other", n=-3), row(4, a="other"), row(30, n=-30))
         # The file of the lost round is gone again.
@@ -312,7 +320,8 @@ class TestForks:
         update(store, base, [{"id": 3, "a": "other"}, {"id": 300, "a": "other"}])
         delete_table(store, base, [{"id": 5}])
         state, result = update(store, base, [{"id": 4, "n": -4}, {"id": 400, "n": -4}])
-        assert (result.healed, result.version) == (0, 4)
+        assert (result.healed, result.version) == (0, state.version)
+        assert _actions(store, state) == ["upsert", "delete", "upsert", "append", "create"]
         found = shown(store, state)
         assert (found[3], found[4], found[400]["n"], 5 in found) == (row(3, a="other"), row(4, n=-4), -4, False)
 
@@ -374,7 +383,8 @@ class TestForks:
         base = build(store)
         others = (lambda number=number: upsert_table(store, base, [row(3, a=f"other {number}")]) for number in range(5))
         state, result = self.against(store, base, others)
-        assert (result.healed, result.version, shown(store, state)[3]) == (5, 7, row(3, a="other 4", n=-3))
+        assert (result.healed, result.version, shown(store, state)[3]) == (5, state.version, row(3, a="other 4", n=-3))
+        assert _actions(store, state) == ["upsert"] * 6 + ["append", "create"]
 
     def test_it_gives_up(self, store: RetriedStore, monkeypatch: pytest.MonkeyPatch) -> None:
         base = build(store)
@@ -429,7 +439,7 @@ def test_writers_of_different_columns_lose_nothing(store: RetriedStore) -> None:
     with ThreadPoolExecutor(max_workers=3) as pool:
         list(pool.map(write, COLUMNS))
     state = read_newest(store)
-    assert state.version == 1 + 3 * rounds
+    assert _actions(store, state) == ["upsert"] * 3 * rounds + ["append", "create"]
     assert shown(store, state) == {key: {"id": key, "a": "a5", "n": 5, "b": "b5"} for key in range(6)}
 
 

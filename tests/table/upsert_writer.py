@@ -9,6 +9,7 @@ from needlefish.config import RetryPolicy, StoreConfig
 from needlefish.store import RetriedStore, layered
 from needlefish.store.location import locate
 from needlefish.store.open import open_bare, shape_of
+from needlefish.table.history import read_history
 from needlefish.testing.changes import delete_table, upsert_table
 from needlefish.testing.faulty_store import FaultyStore
 from needlefish.timeline import read_newest
@@ -31,7 +32,9 @@ def _change(store: RetriedStore, race: dict[str, Any], number: int, random: Rand
     base = read_newest(store)
     if kind == "delete":
         state, result = delete_table(store, base, [{"id": row["id"], "host": row["host"]} for row in rows])
-        version = state.version if state.version > base.version else None
+        # Its last entry: the delete, or the step that says that nothing was to be done.
+        (last,) = read_history(store, state, 1, steps=True)
+        version = state.version if last.action == "delete" else None
         return {"version": version, "kind": kind, "rows": rows, "healed": result.healed, "deleted": result.deleted}
     state, upserted = upsert_table(store, base, rows, order_by="n" if kind == "ordered" else None)
     counts = [upserted.inserted, upserted.replaced, upserted.late]

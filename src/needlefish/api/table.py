@@ -10,15 +10,22 @@ from needlefish.api.arguments import batch_from, check_frame, find_arguments, or
 from needlefish.api.changes import ChangedRows, changes_of
 from needlefish.api.describe import Description, describe
 from needlefish.api.found import Found
+from needlefish.api.plans import Plans
 from needlefish.api.scan import Scan
+from needlefish.api.services import PLANNED, Result, check_kind, execute_service, run_unplanned, schedule_service
 from needlefish.api.session import require_spark, spark_session
 from needlefish.config import StoreConfig
 from needlefish.errors import InvalidError
 from needlefish.model.log import TableState
 from needlefish.runtime import SYSTEM
 from needlefish.services.build_index import IndexResult, drop_index
+from needlefish.services.clean import CleanOptions, CleanResult, clean
+from needlefish.services.erase import EraseOptions, ErasureReport
+from needlefish.services.execute import ServiceResult
 from needlefish.services.merge import tidy
 from needlefish.services.rebuild import RebuildResult, kind_from
+from needlefish.services.status import read_status
+from needlefish.services.upkeep import CancelResult, cancel_plan
 from needlefish.store import RetriedStore, open_store
 from needlefish.table.advise import Advice, advise
 from needlefish.table.create import create_table, define_table
@@ -355,9 +362,96 @@ class Table:
         self._state, result = rebuild_runs(spark_session(), self._state, self._store, checked, partitions)
         return result
 
-    def history(self, limit: int | None = None) -> list[HistoryEntry]:
-        """The versions up to this one, newest first."""
-        return read_history(self._store, self._state, limit)
+    def schedule(self, kind: str, cancellable: bool = True, **options: object) -> str | None:
+        """Plans a service for anybody to execute and returns the plan's id, or None if nothing is worth it.
+
+        `"compaction"` folds hidden rows away and merges small files: by policy (`hidden_share`, `small_share`, `least_files`,
+        `most_bytes`), or all that `partitions` and `where` choose, as `scan` takes them. `"clustering"` sorts rows anew `by=[…]`,
+        one column after the other or with `zorder=True` all at once, into files of `target_bytes`; `partitions` and `where` as well.
+
+        Writers go on beside a cancellable plan, and the first that touches its files ends it. An immutable one (`cancellable=False`)
+        stands until it was executed: writers that would touch its files are refused.
+        """
+        self.refresh()
+        self._state, plan_id = schedule_service(self._store, self._state, self._readers, kind, options, cancellable=cancellable)
+        return plan_id
+
+    def execute(self, plan_id: str) -> ServiceResult:
+        """Executes a plan, here if it reads little and else on Spark; what came of it if another worker completed it first.
+
+        A failed attempt is rolled back: an immutable plan can be executed again, a cancellable one is over.
+        """
+        self._state, result = execute_service(self._store, self._state, plan_id)
+        self._state = tidy(self._store, self._state)
+        return result
+
+    def run(self, kind: str, cancellable: bool = True, **options: object) -> Result | None:
+        """Does a service at once: `compaction` and `clustering` as `schedule` and `execute` would (None if nothing is worth it),
+        `merge` of index and metadata runs, `rollback` of all that dead workers left, `clean`.
+        """
+        if check_kind(kind) in PLANNED:
+            plan_id = self.schedule(kind, cancellable, **options)
+            return None if plan_id is None else self.execute(plan_id)
+        self.refresh()
+        self._state, result = run_unplanned(self._store, self._state, kind, options)
+        return result
+
+    def clean(
+        self,
+        dry_run: bool = False,
+        *,
+        retained_versions: int | None = None,
+        retained_seconds: float | None = None,
+        grace_seconds: float | None = None,
+    ) -> CleanResult:
+        """Removes what no readable version needs, and what dead work left; `print(table.clean(dry_run=True))` says what and why.
+
+        A version stays readable while it is one of the last `retained_versions` or younger than `retained_seconds`, and nothing
+        goes that a reader within the last `grace_seconds` may need; what is absent is the table's property of the same name.
+        """
+        self.refresh()
+        options = CleanOptions(
+            dry_run=dry_run, retained_versions=retained_versions, retained_seconds=retained_seconds, grace_seconds=grace_seconds
+        )
+        self._state, result = clean(self._store, self._state, options)
+        return result
+
+    def erase(self, df: "DataFrame", expire: bool = False, *, grace_seconds: float | None = None) -> ErasureReport:
+        """Deletes rows by key and removes their values from storage; `print` of the report says what is proved gone, place by place.
+
+        `df` is as `delete` takes it. Files and runs that hold the rows, hidden ones too, are written anew without them. Older versions
+        still hold them until retention lets these go, and the report says until when; `expire=True` gives up all older versions at
+        once, except that readers get `grace_seconds`.
+        """
+        check_frame(df)
+        from needlefish.spark.erase import erase_keys
+
+        self.refresh()
+        self._state, report = erase_keys(df, self._state, self._store, EraseOptions(expire=expire, grace_seconds=grace_seconds))
+        return report
+
+    def plans(self, ended: int = 0) -> Plans:
+        """What is going on in the table: plans that wait, and work of writers and services; `print(table.plans())`.
+
+        With `ended` also what ended in that many of the newest versions.
+        """
+        self.refresh()
+        return Plans(read_status(self._store, self._state, ended=ended))
+
+    def cancel(self, plan_id: str, *, force: bool = False) -> CancelResult:
+        """Asks a plan to stop: from now on it cannot commit. Immutable ones only with `force`.
+
+        If nobody executes it, it is over at once; otherwise its worker stops when it next looks, and undoes what it did.
+        """
+        self._state, result = cancel_plan(self._store, self._state, plan_id, force=force)
+        return result
+
+    def history(self, limit: int | None = None, *, steps: bool = False) -> list[HistoryEntry]:
+        """The versions up to this one that changed the table, newest first.
+
+        With `steps` those between as well: who asked for work, began it, or gave it up.
+        """
+        return read_history(self._store, self._state, limit, steps=steps)
 
     def describe(self) -> Description:
         """What the table is and how much is in it."""

@@ -62,6 +62,6 @@ def append(
 def appended(result: "AppendResult") -> Text:
     """What an append did, in a sentence."""
     if not result.rows:
-        return Text(f"no rows: the table stays at version {result.version}")
+        return Text(f"no rows: nothing was changed, the table is at version {result.version}")
     what = f"{counted(result.rows, 'row')} in {counted(result.files, 'file')}, {bytes_text(result.bytes)}"
     return Text(f"version {result.version}: {what}, in {seconds_text(result.seconds)}")

@@ -12,6 +12,10 @@ from needlefish.cli.adopt import adopt
 from needlefish.cli.advise import advise
 from needlefish.cli.append import append
 from needlefish.cli.bloom import bloom
+from needlefish.cli.cancel import cancel
+from needlefish.cli.clean import clean
+from needlefish.cli.cluster import cluster
+from needlefish.cli.compact import compact
 from needlefish.cli.complaint import complain
 from needlefish.cli.create import create
 from needlefish.cli.create_index import create_index
@@ -19,11 +23,15 @@ from needlefish.cli.delete import delete
 from needlefish.cli.demo.command import demo
 from needlefish.cli.describe import describe
 from needlefish.cli.drop_index import drop_index
+from needlefish.cli.erase import erase
 from needlefish.cli.evolve import evolve
+from needlefish.cli.execute import execute
 from needlefish.cli.find import find
 from needlefish.cli.history import history
+from needlefish.cli.plans import plans
 from needlefish.cli.rebuild import rebuild
 from needlefish.cli.scan import scan
+from needlefish.cli.tend import tend
 from needlefish.cli.upsert import upsert
 from needlefish.cli.verify import verify
 from needlefish.errors import NeedlefishError
@@ -31,6 +39,7 @@ from needlefish.version import __version__
 
 _COMMANDS = (
     *(demo, create, append, upsert, delete, find, scan, describe, evolve, history),
+    *(plans, compact, cluster, execute, cancel, clean, erase, tend),
     *(verify, rebuild, adopt, create_index, drop_index, advise, bloom),
 )
 

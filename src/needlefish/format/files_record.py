@@ -27,6 +27,8 @@ FILES_SCHEMA = pa.schema(
         ("schema_id", pa.int64()),
         ("adopted", pa.string()),
         ("path_columns", pa.list_(pa.int64())),
+        ("order", pa.list_(pa.int64())),
+        ("curve", pa.string()),
         ("granules", pa.list_(_GRANULE)),
     ]
 )
@@ -57,6 +59,8 @@ def _row(info: ChunksetInfo) -> dict[str, object]:
         "schema_id": info.schema_id,
         "adopted": info.adopted,
         "path_columns": list(info.path_columns),
+        "order": list(info.order),
+        "curve": info.curve if info.order else None,
         "granules": [{"rows": g.rows, "offset": g.offset, "bytes": g.bytes} for g in info.granules],
     }
 
@@ -74,6 +78,8 @@ def _info(row: dict[str, object]) -> ChunksetInfo:
         partition=PartitionPath(str(row["partition"])),
         partition_values=tuple(row["partition_values"]),  # type: ignore[arg-type]
         path_columns=tuple(row.get("path_columns") or ()),  # type: ignore[arg-type]
+        order=tuple(row.get("order") or ()),  # type: ignore[arg-type]
+        curve=row.get("curve") or "linear",  # type: ignore[arg-type]
         granules=tuple(Granule(**granule) for granule in row["granules"]),  # type: ignore[attr-defined]
         **kept,  # type: ignore[arg-type]
     )

@@ -12,6 +12,8 @@ CHECKPOINT_PREFIX = ROOT + "checkpoints/"
 # Overwritten at every commit and only a hint: losing it costs requests, never truth.
 LATEST_PATH = CHECKPOINT_PREFIX + "latest.json"
 
+PLAN_PREFIX = ROOT + "plans/"
+
 # Twenty digits keep byte order and number order the same for every 64-bit version.
 _DIGITS = 20
 
@@ -22,6 +24,10 @@ def log_path(version: int) -> str:
 
 def checkpoint_path(version: int) -> str:
     return f"{CHECKPOINT_PREFIX}{version:0{_DIGITS}d}.json"
+
+
+def plan_path(instant: str) -> str:
+    return f"{PLAN_PREFIX}{instant}.json"
 
 
 def checkpoint_version(path: str) -> Version | None:

@@ -1,7 +1,7 @@
 """Chunksets: one immutable Parquet data file each, and what the table knows of it without opening it."""
 
 from dataclasses import dataclass
-from typing import NewType
+from typing import Literal, NewType
 
 ChunksetId = NewType("ChunksetId", str)
 PartitionPath = NewType("PartitionPath", str)
@@ -12,6 +12,9 @@ OrderedKey = bytes
 UNPARTITIONED = PartitionPath(".")
 
 DATA_PREFIX = "data/"
+
+# Do not rename: these are in `files` runs and in data files. Columns one after the other, or their bits interleaved.
+Curve = Literal["linear", "zorder"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,14 @@ class ChunksetInfo:
     adopted: str | None = None
     # Columns that an adopted file keeps in its path alone, by field id; their values are the partition's.
     path_columns: tuple[int, ...] = ()
+    # The columns that rows were clustered by, as field ids; without any they are sorted by row key.
+    order: tuple[int, ...] = ()
+    curve: Curve = "linear"
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether rows lie in the order of their keys: those of adopted and of clustered files need not."""
+        return self.adopted is None and not self.order
 
     @property
     def file_name(self) -> str:

@@ -40,6 +40,16 @@ class Properties:
     checkpoint_interval: int = 32
     # A row key exists once in the whole table rather than once in its partition.
     global_keys: bool = False
+    # Whoever works on the table shows every so often that it is alive, and is taken for dead after so many misses.
+    heartbeat_seconds: float = 60.0
+    heartbeats_missed: int = 2
+    # Seconds that a plan which nobody executes is left alone.
+    table_service_rollback_delay: float = 3_600.0
+    # A version stays readable while it is one of the last so many that changed the table, or younger than so many seconds.
+    retained_versions: int = 10
+    retained_seconds: float = 604_800.0
+    # Seconds that a reader may go on with a version after another has taken its place.
+    grace_seconds: float = 3_600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

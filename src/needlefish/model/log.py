@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NewType
 
 from needlefish.model.definition import TableDefinition
+from needlefish.model.instant import Instant, InstantStep
 from needlefish.model.point_index import PointRun
 
 RunId = NewType("RunId", str)
@@ -13,7 +14,30 @@ Version = NewType("Version", int)
 FORMAT = 1
 
 # Do not rename: these are in every log.
-Action = Literal["create", "append", "merge", "rebuild", "evolve", "adopt", "index", "drop_index", "upsert", "delete"]
+Action = Literal[
+    "create",
+    "append",
+    "merge",
+    "rebuild",
+    "evolve",
+    "adopt",
+    "index",
+    "drop_index",
+    "upsert",
+    "delete",
+    "compaction",
+    "clustering",
+    "clean",
+    "rollback",
+    # Steps of instants that change no table: what is to be done, who does it, and that it shall stop.
+    "request",
+    "claim",
+    "cancel",
+]
+# Entries that put chunksets in the place of others with the same rows.
+REWRITES = frozenset({"compaction", "clustering"})
+# Entries after which the table is as it was before.
+STEPS = frozenset({"request", "claim", "cancel", "rollback", "clean"})
 RunKind = Literal["files", "column_stats", "bloom_filters", "skips"]
 
 
@@ -84,6 +108,9 @@ class LogEntry:
     batch: Batch | None = None
     # The version that the commit's keys were compared against; absent for entries that compare nothing.
     prev_max: int | None = None
+    instant: InstantStep | None = None
+    # Of a clean alone: versions before this one cannot be read any more.
+    oldest: int | None = None
 
     @property
     def skipped(self) -> int:
@@ -103,6 +130,15 @@ class TableState:
     totals: Totals = field(default_factory=Totals)
     # The last number of each application, by the applications' names.
     batches: tuple[Batch, ...] = ()
+    # Those that are not over, in the order of their first entries.
+    instants: tuple[Instant, ...] = ()
+    # The oldest version that can be read, and the one up to which cleans have removed what only older ones needed.
+    oldest: int = 0
+    cleaned: int = 0
+
+    def instant(self, instant_id: str) -> Instant | None:
+        """The instant of this id, unless it is over or unknown."""
+        return next((found for found in self.instants if found.id == instant_id), None)
 
     def last_batch(self, application: str) -> int | None:
         """The number of the newest batch that an application has delivered."""

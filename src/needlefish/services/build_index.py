@@ -29,7 +29,7 @@ from needlefish.table.read_task import infos_of
 from needlefish.table.scan import ScanRequest, plan_scan
 from needlefish.table.since import chunksets_since
 from needlefish.table.snapshot import Snapshot
-from needlefish.timeline import Log, Proposal, catch_up
+from needlefish.timeline import Log, Proposal, Start, Work, catch_up, working
 from needlefish.version import WRITER
 
 # Rounds that follow what others commit; each is as short as the one before it was long.
@@ -43,6 +43,8 @@ class BuildPlan:
     index: PointIndexDefinition
     definition: TableDefinition
     keys: int
+    # The attempt that all ids begin with.
+    owner: str = ""
 
     @property
     def only(self) -> TableDefinition:
@@ -62,8 +64,8 @@ class BuildTask:
     store: StoreConfig
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.store)
-        yield share_row(Share(runs=tuple(index_files(store, self.plan, (info for rows in batches for info in infos_of(rows)), SYSTEM))))
+        store, infos = open_store(self.store), (info for rows in batches for info in infos_of(rows))
+        yield share_row(Share(runs=tuple(index_files(store, self.plan, infos, SYSTEM.owned(self.plan.owner)))))
 
 
 def index_files(store: Store, plan: BuildPlan, infos: Iterable[ChunksetInfo], runtime: Runtime) -> Iterator[RunRef]:
@@ -110,8 +112,9 @@ def build_here(store: Store, runtime: Runtime = SYSTEM) -> Job:
     """The work in this process, for tables that are small."""
 
     def job(plan: BuildPlan, infos: Sequence[ChunksetInfo]) -> Sequence[RunRef]:
-        runs = tuple(index_files(store, plan, infos, runtime))
-        return consolidate_here(store, plan_consolidation(plan.only, plan.keys_before(infos), runs), runtime)
+        owned = runtime.owned(plan.owner)
+        runs = tuple(index_files(store, plan, infos, owned))
+        return consolidate_here(store, plan_consolidation(plan.only, plan.keys_before(infos), runs), owned)
 
     return job
 
@@ -122,14 +125,15 @@ def build_index(
     """Makes `index` part of the table, or makes it anew if it is there already."""
     started = runtime.clock.monotonic()
     _check_new(base, index)
-    built = _Build(store, index, job)
-    seen = built.first(base)
-    for _ in range(_MOST_ROUNDS):
-        now = catch_up(store, seen) or seen
-        if not built.follow(seen, now):
-            break
-        seen = now
-    after = _commit(store, base, seen, built, runtime)
+    with working(store, base, Start(action="index"), runtime) as work:
+        built = _Build(store, index, job, work.claim.attempt)
+        seen = built.first(base)
+        for _ in range(_MOST_ROUNDS):
+            now = catch_up(store, seen) or seen
+            if not built.follow(seen, now):
+                break
+            seen = now
+        after = _commit(store, base, seen, built, work)
     seconds = runtime.clock.monotonic() - started
     return after, IndexResult(
         version=after.version,
@@ -153,8 +157,9 @@ def _check_new(base: TableState, index: PointIndexDefinition) -> None:
 class _Build:
     """The runs so far, and the files they cover."""
 
-    def __init__(self, store: Store, index: PointIndexDefinition, job: Job) -> None:
+    def __init__(self, store: Store, index: PointIndexDefinition, job: Job, owner: str) -> None:
         self.index = index
+        self._owner = owner
         self.runs: list[RunRef] = []
         self.files = 0
         self._store = store
@@ -173,12 +178,12 @@ class _Build:
 
     def _add(self, state: TableState, infos: Sequence[ChunksetInfo]) -> None:
         if infos:
-            plan = BuildPlan(index=self.index, definition=state.definition, keys=state.totals.rows)
+            plan = BuildPlan(index=self.index, definition=state.definition, keys=state.totals.rows, owner=self._owner)
             self.runs += self._job(plan, infos)
             self.files += len(infos)
 
 
-def _commit(store: Store, base: TableState, seen: TableState, built: _Build, runtime: Runtime) -> TableState:
+def _commit(store: Store, base: TableState, seen: TableState, built: _Build, work: Work) -> TableState:
     """`seen` is the last version that the build covers. A rebuilt index replaces all that was said of it up to there."""
     index = built.index
     kinds = (index.run_kind, index.uncovered_kind)
@@ -189,12 +194,12 @@ def _commit(store: Store, base: TableState, seen: TableState, built: _Build, run
         others = tuple(found for found in state.definition.point_indexes if found.name != index.name)
         definition = replace(state.definition, point_indexes=(*others, index))
         late = () if index in state.definition.point_indexes else tuple(chunksets_since(store, seen, state))
-        unseen = Coverage(store, replace(definition, point_indexes=others), late, runtime).fitted((), definition)
+        unseen = Coverage(store, replace(definition, point_indexes=others), late, work.runtime).fitted((), definition)
         # Merged runs and late writers' words among them: kept, they would name files that the build has as well.
         replaced = tuple(run.id for run in state.runs if run.kind in kinds and (run.version or 0) <= seen.version)
         return Proposal(action="index", definition=definition, runs_added=(*built.runs, *unseen), runs_removed=replaced)
 
-    return Log(store, WRITER, runtime).append(seen, propose)
+    return work.commit(seen, propose)
 
 
 def _check_alone(store: Store, base: TableState, state: TableState, index: PointIndexDefinition) -> None:

@@ -21,8 +21,7 @@ from needlefish.model.point_index import INDEX_KIND
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import Store
 from needlefish.table.point.consolidate import parts_of
-from needlefish.timeline import Log, Proposal
-from needlefish.version import WRITER
+from needlefish.timeline import Proposal, Start, Work, commit, working
 
 # Fewer runs than this are left alone: each costs a lookup about as much as a merge would save.
 LEAST_RUNS = 8
@@ -112,7 +111,9 @@ def alive_in(store: Store, state: TableState) -> Alive:
     return alive
 
 
-def commit_merges(store: Store, state: TableState, done: Sequence[Merged], runtime: Runtime = SYSTEM) -> TableState | None:
+def commit_merges(
+    store: Store, state: TableState, done: Sequence[Merged], runtime: Runtime = SYSTEM, work: Work | None = None
+) -> TableState | None:
     """Puts the merged runs in the place of their inputs, as one version; None if no merge can stand any more."""
 
     def propose(newest: TableState | None) -> Proposal:
@@ -128,16 +129,22 @@ def commit_merges(store: Store, state: TableState, done: Sequence[Merged], runti
         )
 
     try:
-        return Log(store, WRITER, runtime).append(state, propose)
+        return commit(store, state, propose, runtime, work)
     except ConflictError:
         return None
 
 
 def merge(store: Store, state: TableState, runtime: Runtime = SYSTEM) -> TableState:
     """Plans, runs and commits what `state` is worth merging; the state that is newest then, or `state` itself."""
-    tried = (_readable(store, state, plan, runtime) for plan in plan_merges(state))
-    done = [merged for merged in tried if merged is not None]
-    return (commit_merges(store, state, done, runtime) if done else None) or state
+    plans = plan_merges(state)
+    if not plans:
+        return state
+    with working(store, state, Start(action="merge"), runtime) as work:
+        tried = (_readable(store, state, plan, work.runtime) for plan in plans)
+        done = [merged for merged in tried if merged is not None]
+        if done:
+            commit_merges(store, state, done, work.runtime, work)
+    return work.state
 
 
 def _readable(store: Store, state: TableState, plan: MergePlan, runtime: Runtime) -> Merged | None:

@@ -11,9 +11,7 @@ from needlefish.config import StoreConfig
 from needlefish.errors import ConflictError, CorruptError, InvalidError, NotFoundError
 from needlefish.format.files_record import encode_files
 from needlefish.format.metadata_key import file_key
-from needlefish.format.run import IS_DELETED
 from needlefish.index.build import put_run
-from needlefish.index.run_reader import RunReader
 from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.definition import TableDefinition
 from needlefish.model.entries import ChunksetEntries
@@ -28,10 +26,10 @@ from needlefish.table.chunkset_entries import FilterCollector, FooterStats
 from needlefish.table.chunkset_reader import open_chunkset
 from needlefish.table.commit import totals_of
 from needlefish.table.row_stats import RowStats, primitive_fields
+from needlefish.table.since import removed_since
 from needlefish.table.skips import with_hidden
 from needlefish.table.snapshot import Snapshot
-from needlefish.timeline import Log, Proposal
-from needlefish.version import WRITER
+from needlefish.timeline import Proposal, Work, commit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +66,14 @@ class RebuildTask:
     kind: str
     definition: TableDefinition
     store: StoreConfig
+    # The attempt that all ids begin with.
+    owner: str = ""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = open_store(self.store)
         infos: list[ChunksetInfo] = []
         lost: list[str] = []
-        runs = EntryRuns(self.definition, store, SYSTEM)
+        runs = EntryRuns(self.definition, store, SYSTEM.owned(self.owner))
         for clue in (msgspec.msgpack.decode(item, type=FileClue) for rows in batches for item in rows["item"].to_pylist()):
             try:
                 entry = rebuilt(self.kind, store, self.definition, clue)
@@ -126,7 +126,9 @@ class Rebuilt:
     removed: tuple[RunRef, ...] = ()
 
 
-def commit_rebuild(store: Store, base: TableState, kind: str, share: Share, *, whole: bool, runtime: Runtime = SYSTEM) -> Rebuilt:
+def commit_rebuild(
+    store: Store, base: TableState, kind: str, share: Share, *, whole: bool, runtime: Runtime = SYSTEM, work: Work | None = None
+) -> Rebuilt:
     """Puts the new runs in the place of those that were live at `base`.
 
     Runs that others committed meanwhile stay. Without `whole` nothing goes: the new records win by being newer.
@@ -143,12 +145,11 @@ def commit_rebuild(store: Store, base: TableState, kind: str, share: Share, *, w
     def propose(state: TableState | None) -> Proposal:
         nonlocal removed
         assert state is not None, "the log of an open table never becomes empty"
-        if kind == "files":
-            _check_still_live(store, base, state, share.infos)
+        _check_still_live(store, base, state, share.infos)
         removed = tuple(run for run in state.runs if run.id in replaced)
         return Proposal(action="rebuild", runs_added=added, runs_removed=tuple(run.id for run in removed), added=correction)
 
-    after = Log(store, WRITER, runtime).append(base, propose)
+    after = commit(store, base, propose, runtime, work)
     return Rebuilt(state=after, added=added, removed=removed)
 
 
@@ -164,12 +165,11 @@ def _correction(store: Store, base: TableState, infos: Sequence[ChunksetInfo]) -
 
 
 def _check_still_live(store: Store, base: TableState, state: TableState, infos: Sequence[ChunksetInfo]) -> None:
-    """A file that somebody removed while the rebuild ran must not come back as the newer record."""
-    known = {run.id for run in base.runs}
-    keys = [file_key(info.partition, info.file_name) for info in infos]
-    for run in state.runs_of("files"):
-        if run.id not in known and any(any(batch[IS_DELETED].to_pylist()) for batch in RunReader(run).get(store, keys)):
-            raise ConflictError(f"{store.uri}: files were removed between version {base.version} and {state.version}; rebuild again")
+    """A file that somebody removed while the rebuild ran must not come back as the newer record, of whatever kind: every
+    kind tells which files there are, should the others be lost."""
+    removed = removed_since(store, base, state)
+    if any(file_key(info.partition, info.file_name) in removed for info in infos):
+        raise ConflictError(f"{store.uri}: files were removed between version {base.version} and {state.version}; rebuild again")
 
 
 def without_gaps(share: Share, base: TableState, *, whole: bool) -> Share:

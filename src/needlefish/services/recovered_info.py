@@ -13,11 +13,12 @@ from needlefish.table.as_written import as_written
 from needlefish.table.chunkset_reader import OpenChunkset, open_chunkset, open_with_footer
 from needlefish.table.footer import read_footer
 from needlefish.table.key_bounds import KeyBounds, rounded_keys
-from needlefish.table.parquet_writer import granules_of
+from needlefish.table.parquet_writer import clustered_by, granules_of
 from needlefish.table.partition import values_of_path
 
 _SUFFIX = ".parquet"
-_ID_DIGITS = 32
+# Without and with the id of the attempt that wrote the file in front.
+_ID_DIGITS = (32, 48)
 
 
 def recovered_info(store: Store, definition: TableDefinition, clue: FileClue) -> ChunksetInfo:
@@ -50,7 +51,11 @@ def _info_of(store: Store, definition: TableDefinition, clue: FileClue) -> Chunk
     )
     footer = read_footer(store, draft.path, size)
     draft = replace(draft, footer_bytes=len(footer.data), footer_checksum=footer.checksum)
-    draft = _with_schema(open_with_footer(store, definition, draft, footer.data), definition)
+    opened = open_with_footer(store, definition, draft, footer.data)
+    draft = _with_schema(opened, definition)
+    if adopted is None:
+        clustered = clustered_by(opened.metadata)
+        draft = replace(draft, order=clustered.order, curve=clustered.curve)
     written = as_written(definition, draft)
     return _with_rows(open_with_footer(store, written, draft, footer.data), written)
 
@@ -58,7 +63,7 @@ def _info_of(store: Store, definition: TableDefinition, clue: FileClue) -> Chunk
 def _own_id(file_name: str) -> str | None:
     """The id in a name that we gave."""
     name = file_name.removesuffix(_SUFFIX)
-    ours = file_name.endswith(_SUFFIX) and len(name) == _ID_DIGITS and set(name) <= set("0123456789abcdef")
+    ours = file_name.endswith(_SUFFIX) and len(name) in _ID_DIGITS and set(name) <= set("0123456789abcdef")
     return name if ours else None
 
 
@@ -96,9 +101,9 @@ def _with_rows(chunkset: OpenChunkset, written: TableDefinition) -> ChunksetInfo
     """Counts from the footer, keys from the first and last granule: from all of them where rows are in no order."""
     info, metadata = chunkset.info, chunkset.metadata
     numbers = [number for number in range(metadata.num_row_groups) if metadata.row_group(number).num_rows]
-    bounds = KeyBounds(written.key_fields, is_sorted=info.adopted is None)
+    bounds = KeyBounds(written.key_fields, is_sorted=info.is_sorted)
     granules = granules_of(metadata)
-    for number in numbers if info.adopted else dict.fromkeys((*numbers[:1], *numbers[-1:])):
+    for number in dict.fromkeys((*numbers[:1], *numbers[-1:])) if info.is_sorted else numbers:
         bounds.add(chunkset.read([number], written.key_fields))
     if bounds.first is None or bounds.last is None:
         raise CorruptError(f"{info.path}: has no rows")

@@ -21,12 +21,13 @@ from needlefish.table.chunkset_writer import WritePlan
 from needlefish.table.commit import commit_append, totals_of
 from needlefish.table.conform import check_columns
 from needlefish.table.point.runs import indexed_keys
-from needlefish.table.task import RESULT_TEXT, WriteTask, collect
+from needlefish.table.task import RESULT_TEXT, WriteTask, Written, collect
+from needlefish.timeline import Start, Work, working
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppendResult:
-    """What an append did. `version` is the table's after it; an empty frame makes no new one."""
+    """What an append did. `version` is the table's after it."""
 
     version: int
     rows: int
@@ -41,17 +42,26 @@ def append_frame(frame: DataFrame, state: TableState, store: RetriedStore, runti
     definition = state.definition
     check_reachable(store)
     check_columns(type_texts(frame.schema), definition)
-    task = WriteTask(plan=WritePlan(definition=definition, prev_max=state.version, indexed_keys=indexed_keys(state)), store=store.config)
-    with our_errors():
-        results = _sorted_by_key(frame, definition).mapInArrow(task.__call__, RESULT_TEXT).toArrow()
-        written = collect(results)
-        written = replace(
-            written, runs=tuple(consolidate(frame.sparkSession, store, definition, indexed_keys(state), written.runs, runtime))
-        )
-    after = commit_append(store, state, written, runtime) if written.entries else state
+    with working(store, state, Start(action="append"), runtime) as work:
+        base = work.since(state)
+        written = _written(frame, base, store, work)
+        if written.entries:
+            work.heartbeat.say("commit")
+            commit_append(store, base, written, work.runtime, work)
     totals = totals_of([entry.info for entry in written.entries])
     seconds = runtime.clock.monotonic() - started
+    after = work.state
     return after, AppendResult(version=after.version, rows=totals.rows, files=totals.files, bytes=totals.bytes, seconds=seconds)
+
+
+def _written(frame: DataFrame, state: TableState, store: RetriedStore, work: Work) -> Written:
+    definition, known = state.definition, indexed_keys(state)
+    plan = WritePlan(definition=definition, prev_max=state.version, indexed_keys=known, owner=work.claim.attempt)
+    work.heartbeat.say("write")
+    with our_errors():
+        rows = _sorted_by_key(frame, definition)
+        written = collect(rows.mapInArrow(WriteTask(plan=plan, store=store.config).__call__, RESULT_TEXT).toArrow())
+        return replace(written, runs=consolidate(frame.sparkSession, store, definition, known, written.runs, work.runtime))
 
 
 def _sorted_by_key(frame: DataFrame, definition: TableDefinition) -> DataFrame:

@@ -38,8 +38,12 @@ class UpsertJobs:
         with our_errors():
             rows = ranked(self.frame, plan).mapInArrow(UpsertTask(plan=plan).__call__, RESULT_TEXT).toArrow()
             written = collect(rows)
-            runs = consolidate(self.frame.sparkSession, self.store, plan.definition, plan.indexed_keys, written.runs, SYSTEM)
+            known, runtime = plan.indexed_keys, SYSTEM.owned(plan.owner)
+            runs = consolidate(self.frame.sparkSession, self.store, plan.definition, known, written.runs, runtime)
         return replace(written, runs=tuple(runs))
+
+    def keys(self, plan: ChangePlan) -> Written:
+        return _put_keys(self.frame, plan)
 
     def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:
         return compared(self.frame.sparkSession, sources, plan)
@@ -52,11 +56,18 @@ class DeleteJobs:
     frame: DataFrame
 
     def write(self, plan: ChangePlan) -> Written:
-        with our_errors():
-            return collect(_sorted_keys(self.frame, plan).mapInArrow(KeysTask(plan=plan).__call__, RESULT_TEXT).toArrow())
+        return _put_keys(self.frame, plan)
+
+    def keys(self, plan: ChangePlan) -> Written:
+        return _put_keys(self.frame, plan)
 
     def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:
         return compared(self.frame.sparkSession, sources, plan)
+
+
+def _put_keys(frame: DataFrame, plan: ChangePlan) -> Written:
+    with our_errors():
+        return collect(_sorted_keys(frame, plan).mapInArrow(KeysTask(plan=plan).__call__, RESULT_TEXT).toArrow())
 
 
 def compared(spark: SparkSession, sources: Sequence[Source], plan: ComparePlan) -> Marks:

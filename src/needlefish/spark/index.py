@@ -33,7 +33,7 @@ def index_table(
         frame = spark.createDataFrame(info_rows(infos)).repartition(tasks)
         with our_errors():
             share = joined(frame.mapInArrow(BuildTask(plan=plan, store=store.config).__call__, SHARE_TEXT).toArrow())
-        return consolidate(spark, store, plan.only, plan.keys_before(infos), share.runs, runtime)
+        return consolidate(spark, store, plan.only, plan.keys_before(infos), share.runs, runtime.owned(plan.owner))
 
     return build_index(store, state, index, job, runtime)
 
@@ -48,12 +48,14 @@ def consolidate(
 ) -> tuple[RunRef, ...]:
     """One run of each index: a single part is made here, several are made by tasks."""
     plan = plan_consolidation(definition, keys_before, runs)
-    return consolidate_here(store, plan, runtime) if len(plan.parts) <= 1 else plan.finished(store, _by_tasks(spark, store, plan.parts))
+    if len(plan.parts) <= 1:
+        return consolidate_here(store, plan, runtime)
+    return plan.finished(store, _by_tasks(spark, store, plan.parts, runtime.owner))
 
 
-def _by_tasks(spark: SparkSession, store: RetriedStore, parts: Sequence[MergePart]) -> list[RunRef]:
+def _by_tasks(spark: SparkSession, store: RetriedStore, parts: Sequence[MergePart], owner: str) -> list[RunRef]:
     frame = spark.createDataFrame(part_rows(parts)).repartition(len(parts))
     with our_errors():
-        found = runs_of(frame.mapInArrow(MergePartTask(store=store.config).__call__, RUN_TEXT).toArrow())
+        found = runs_of(frame.mapInArrow(MergePartTask(store=store.config, owner=owner).__call__, RUN_TEXT).toArrow())
     # Parts of one run follow each other.
     return sorted(found, key=lambda run: (run.kind, run.point.first if run.point is not None else 0))

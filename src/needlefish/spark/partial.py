@@ -40,7 +40,8 @@ class PartialFrameJobs:
     def complete(self, sources: Sequence[Source], plan: PartialPlan) -> Written:
         with our_errors():
             written = collect(self._completed(sources, plan).mapInArrow(CompleteTask(plan=plan).__call__, RESULT_TEXT).toArrow())
-            runs = consolidate(self.frame.sparkSession, self.store, plan.definition, indexed_keys(plan.compare.state), written.runs, SYSTEM)
+            known = indexed_keys(plan.compare.state)
+            runs = consolidate(self.frame.sparkSession, self.store, plan.definition, known, written.runs, SYSTEM.owned(plan.owner))
         return replace(written, runs=tuple(runs))
 
     def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:

@@ -20,6 +20,7 @@ from needlefish.store import RetriedStore
 from needlefish.table.partition.select import parse_partitions
 from needlefish.table.scan import ScanRequest, plan_scan
 from needlefish.table.snapshot import Snapshot
+from needlefish.timeline import Start, working
 
 
 def rebuild_runs(
@@ -35,13 +36,14 @@ def rebuild_runs(
     check_reachable(store)
     if kind.startswith(INDEX_KIND):
         return _index(spark, state, store, kind, partitions, runtime)
-    clues = _clues(Snapshot(store=store, state=state), kind, partitions)
-    share = _share(spark, state, store, kind, clues)
     whole = partitions is None
-    share = without_gaps(share, state, whole=whole) if kind == "files" else share
-    done = commit_rebuild(store, state, kind, share, whole=whole, runtime=runtime)
-    return done.state, RebuildResult(
-        version=done.state.version,
+    with working(store, state, Start(action="rebuild"), runtime) as work:
+        clues = _clues(Snapshot(store=store, state=state), kind, partitions)
+        share = _share(spark, RebuildTask(kind=kind, definition=state.definition, store=store.config, owner=work.claim.attempt), clues)
+        share = without_gaps(share, state, whole=whole) if kind == "files" else share
+        done = commit_rebuild(store, state, kind, share, whole=whole, runtime=work.runtime, work=work)
+    return work.state, RebuildResult(
+        version=work.state.version,
         kind=kind,
         files=len(share.infos),
         runs_added=len(done.added),
@@ -81,10 +83,9 @@ def _clues(snapshot: Snapshot, kind: str, partitions: Mapping[str, object] | Non
     return [clue_of(info) for info in plan_scan(snapshot, ScanRequest(partitions=partitions)).chunksets()]
 
 
-def _share(spark: SparkSession, state: TableState, store: RetriedStore, kind: str, clues: Sequence[FileClue]) -> Share:
+def _share(spark: SparkSession, task: RebuildTask, clues: Sequence[FileClue]) -> Share:
     if not clues:
         return Share()
-    task = RebuildTask(kind=kind, definition=state.definition, store=store.config)
     items: pa.Table = item_rows((clue.key, clue) for clue in clues)
     total_bytes = sum(clue.info.bytes for clue in clues if clue.info)
     with our_errors():

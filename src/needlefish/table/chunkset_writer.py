@@ -1,4 +1,4 @@
-"""From rows sorted by partition and key to chunksets: what one Spark task does, and any other process may.
+"""From rows sorted by partition and key (or clustered) to chunksets: what one Spark task does, and any other process may.
 
 Memory holds one chunkset at most. A file becomes part of the table only through a later commit, so that a task that
 fails, is retried or runs twice leaves an orphan and nothing else.
@@ -13,14 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from needlefish.errors import InvalidError
-from needlefish.model.chunkset import ChunksetId, ChunksetInfo, PartitionPath
+from needlefish.model.chunkset import ChunksetId, ChunksetInfo, Curve, PartitionPath
 from needlefish.model.definition import TableDefinition
 from needlefish.model.entries import ChunksetEntries
 from needlefish.runtime import Runtime
 from needlefish.store import Store
 from needlefish.table.chunkset_entries import EntriesCollector
 from needlefish.table.conform import conform
-from needlefish.table.key_bounds import key_at, rounded_keys
+from needlefish.table.key_bounds import KeyBounds, rounded_keys
 from needlefish.table.parquet_writer import ParquetBuffer, ParquetBytes
 from needlefish.table.partition import PARTITION_COLUMN, computed_columns, partition_paths, values_of_path
 from needlefish.table.row_order import above_next, equal_next
@@ -34,6 +34,11 @@ class WritePlan:
     prev_max: int
     # How many keys every point index has already.
     indexed_keys: Mapping[str, int] = field(default_factory=dict)
+    # The columns that rows are clustered by, as field ids; without any they must come sorted by key.
+    order: tuple[int, ...] = ()
+    curve: Curve = "linear"
+    # The attempt that all ids begin with.
+    owner: str = ""
 
 
 def write_chunksets(batches: Iterable[pa.RecordBatch], plan: WritePlan, store: Store, runtime: Runtime) -> Iterator[ChunksetEntries]:
@@ -48,7 +53,8 @@ def write_chunksets(batches: Iterable[pa.RecordBatch], plan: WritePlan, store: S
         paths = batch[PARTITION_COLUMN] if routed else partition_paths(rows, columns)
         for partition, piece in _by_partition(rows, paths):
             part = _Sorted(partition=partition, rows=piece)
-            _check_order(before, part, keys)
+            if not plan.order:
+                _check_order(before, part, keys)
             yield from writer.add(partition, piece)
             before = part
     yield from writer.finish()
@@ -102,7 +108,7 @@ class _Writer:
         self._rows = 0
         self._file: ParquetBuffer | None = None
         self._entries = EntriesCollector(plan.definition)
-        self._first_key = self._last_key = b""
+        self._bounds = self._new_bounds()
 
     def add(self, partition: PartitionPath, rows: pa.RecordBatch) -> Iterator[ChunksetEntries]:
         if partition != self._partition:
@@ -136,14 +142,17 @@ class _Writer:
             return
         granule = pa.Table.from_batches(self._waiting)
         if self._file is None:
-            self._file = ParquetBuffer(self._plan.definition, granule)
+            self._file = ParquetBuffer(self._plan.definition, granule, self._plan.order, self._plan.curve)
             self._entries = EntriesCollector(self._plan.definition)
-            self._first_key = key_at(self._waiting[0], 0, self._plan.definition.key_fields)
-        self._last_key = key_at(self._waiting[-1], self._waiting[-1].num_rows - 1, self._plan.definition.key_fields)
+            self._bounds = self._new_bounds()
+        self._bounds.add(granule)
         self._file.add(granule)
         self._entries.add(granule)
         self._rows += granule.num_rows
         self._waiting, self._waiting_rows = [], 0
+
+    def _new_bounds(self) -> KeyBounds:
+        return KeyBounds(self._plan.definition.key_fields, is_sorted=not self._plan.order)
 
     def finish(self) -> Iterator[ChunksetEntries]:
         """Puts the file. A crash before the put leaves nothing, after it an orphan that a clean removes."""
@@ -159,7 +168,9 @@ class _Writer:
 
     def _info(self, done: ParquetBytes) -> ChunksetInfo:
         assert self._partition is not None
-        first_key, last_key = rounded_keys(self._first_key, self._last_key)
+        assert self._bounds.first is not None, "a file with rows"
+        assert self._bounds.last is not None, "a file with rows"
+        first_key, last_key = rounded_keys(self._bounds.first, self._bounds.last)
         return ChunksetInfo(
             id=ChunksetId(self._runtime.new_id()),
             partition=self._partition,
@@ -173,4 +184,6 @@ class _Writer:
             prev_max=self._plan.prev_max,
             schema_id=self._plan.definition.schema.id,
             granules=done.granules,
+            order=self._plan.order,
+            curve=self._plan.curve if self._plan.order else "linear",
         )

@@ -16,15 +16,14 @@ from needlefish.store import Store
 from needlefish.table.point.consolidate import consolidated
 from needlefish.table.point.coverage import Coverage, same_but_indexes
 from needlefish.table.task import Written
-from needlefish.timeline import Log, Proposal
-from needlefish.version import WRITER
+from needlefish.timeline import Proposal, Work, commit
 
 
 def totals_of(infos: Sequence[ChunksetInfo]) -> Totals:
     return Totals(rows=sum(i.rows for i in infos), files=len(infos), bytes=sum(i.bytes for i in infos))
 
 
-def commit_append(store: Store, base: TableState, written: Written, runtime: Runtime = SYSTEM) -> TableState:
+def commit_append(store: Store, base: TableState, written: Written, runtime: Runtime = SYSTEM, work: Work | None = None) -> TableState:
     """Makes what was written under `base` part of the table and returns the new state."""
     runs = put_runs(store, base, written, runtime)
     infos = [entry.info for entry in written.entries]
@@ -34,7 +33,7 @@ def commit_append(store: Store, base: TableState, written: Written, runtime: Run
         met = check_same_table(base, state, store.uri)
         return Proposal(action="append", runs_added=coverage.fitted(runs, met.definition), added=totals_of(infos))
 
-    return Log(store, WRITER, runtime).append(base, propose)
+    return commit(store, base, propose, runtime, work)
 
 
 def put_runs(store: Store, base: TableState, written: Written, runtime: Runtime) -> tuple[RunRef, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from typing import TypeGuard
 
 from needlefish.errors import AlreadyExistsError, InvalidError
 from needlefish.model.definition import Properties, TableDefinition
@@ -15,6 +16,8 @@ from needlefish.table.point.declare import PointIndex, define_indexes
 from needlefish.timeline import Log, Proposal
 from needlefish.version import WRITER
 
+# Waits: none at all is a choice.
+_MAY_BE_ZERO = ("table_service_rollback_delay", "retained_seconds", "grace_seconds")
 _COMPRESSIONS = ("zstd", "lz4", "snappy", "gzip", "brotli", "none")
 
 
@@ -80,6 +83,15 @@ def _key_ids(schema: Schema, names: Sequence[str]) -> tuple[int, ...]:
     return tuple(column.id for column in found)
 
 
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _fits(value: object, default: object) -> bool:
+    """Whole numbers are numbers too."""
+    return type(value) is type(default) or (isinstance(default, float) and _is_number(value))
+
+
 def _properties(given: Mapping[str, object]) -> Properties:
     if not isinstance(given, Mapping):
         raise InvalidError(f"properties is {given!r}; give a mapping, such as {{'granule_rows': 4096}}")
@@ -87,9 +99,10 @@ def _properties(given: Mapping[str, object]) -> Properties:
     for name, value in given.items():
         if name not in known:
             raise InvalidError(f"properties has {name!r}, which no table has; the names are {', '.join(known)}")
-        if type(value) is not type(known[name]) or (isinstance(value, int | float) and not isinstance(value, bool) and value <= 0):
-            raise InvalidError(f"properties[{name!r}] is {value!r}; give a value above zero of the kind of the default {known[name]!r}")
-    found = Properties(**given)  # type: ignore[arg-type]
+        least = "at or above zero" if name in _MAY_BE_ZERO else "above zero"
+        if not _fits(value, known[name]) or (_is_number(value) and not (value >= 0 if name in _MAY_BE_ZERO else value > 0)):
+            raise InvalidError(f"properties[{name!r}] is {value!r}; give a value {least} of the kind of the default {known[name]!r}")
+    found = Properties(**{name: float(value) if isinstance(known[name], float) else value for name, value in given.items()})  # type: ignore[arg-type]
     if found.compression not in _COMPRESSIONS:
         raise InvalidError(f"properties['compression'] is {found.compression!r}; choose one of {', '.join(_COMPRESSIONS)}")
     for name in ("granule_bloom_probability", "file_bloom_probability"):

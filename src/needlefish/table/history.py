@@ -1,11 +1,18 @@
 """What happened to a table, newest first."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from needlefish.errors import InvalidError
-from needlefish.model.log import Batch, LogEntry, TableState
+from needlefish.model.log import STEPS, Batch, LogEntry, TableState
 from needlefish.store import Store
 from needlefish.timeline.replay import read_entries
+
+# Left out unless asked for: they say who works on the table, and change nothing in it.
+_UNSHOWN = STEPS - {"clean"}
+# Entries read at first for each that is wanted: a write is a claim and a commit.
+_ENTRIES_PER_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +22,8 @@ class HistoryEntry:
     version: int
     timestamp_ms: int
     action: str
+    # The unit of work that the version is a step of; versions of one have the same.
+    instant: str | None
     rows: int
     files: int
     bytes: int
@@ -27,12 +36,23 @@ class HistoryEntry:
     token: str
 
 
-def read_history(store: Store, state: TableState, limit: int | None = None) -> list[HistoryEntry]:
-    """The last `limit` versions up to the handle's own (None: all)."""
+def read_history(store: Store, state: TableState, limit: int | None = None, *, steps: bool = False) -> list[HistoryEntry]:
+    """The last `limit` versions (None: all) that changed the table, up to the handle's own; with `steps` those between as well."""
     if limit is not None and limit < 1:
         raise InvalidError(f"limit is {limit}; give a number above zero, or leave it out for all versions")
-    first = 0 if limit is None else max(0, state.version - limit + 1)
-    return [_shown(entry) for entry in read_entries(store, first, state.version)]
+    window = None if limit is None else limit if steps else limit * _ENTRIES_PER_SHOWN
+    shown = (entry for entry in _newest_first(store, state, window) if steps or entry.action not in _UNSHOWN)
+    return [_shown(entry) for entry in islice(shown, limit)]
+
+
+def _newest_first(store: Store, state: TableState, window: int | None) -> Iterator[LogEntry]:
+    """All that can still be read; `window` of them are asked for first, then twice as many each time (None: all at once)."""
+    end = state.version + 1
+    while end > state.oldest:
+        window = end if window is None else window
+        first = max(state.oldest, end - window)
+        yield from read_entries(store, first, end - 1)
+        end, window = first, window * 2
 
 
 def _shown(entry: LogEntry) -> HistoryEntry:
@@ -40,6 +60,7 @@ def _shown(entry: LogEntry) -> HistoryEntry:
         version=entry.version,
         timestamp_ms=entry.timestamp_ms,
         action=entry.action,
+        instant=None if entry.instant is None else entry.instant.id,
         rows=entry.added.rows,
         files=entry.added.files,
         bytes=entry.added.bytes,

@@ -3,13 +3,31 @@
 from dataclasses import dataclass
 from itertools import accumulate
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from needlefish.format.checksum import checksum
-from needlefish.model.chunkset import Granule
+from needlefish.model.chunkset import Curve, Granule
 from needlefish.model.definition import TableDefinition
+
+# Where the footer of a clustered file says so, should its record be lost.
+_CLUSTERED = b"needlefish.clustered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clustered:
+    """What rows were clustered by, as the footer keeps it. Do not rename: these are in data files."""
+
+    order: tuple[int, ...] = ()
+    curve: Curve = "linear"
+
+
+def clustered_by(metadata: pq.FileMetaData) -> Clustered:
+    """What a footer says of the order of rows; without a word they are sorted by key."""
+    found = (metadata.metadata or {}).get(_CLUSTERED)
+    return Clustered() if found is None else msgspec.json.decode(found, type=Clustered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +47,16 @@ class ParquetBytes:
 class ParquetBuffer:
     """Collects granules into one Parquet file in memory; its size is bounded by the table's chunkset size."""
 
-    def __init__(self, definition: TableDefinition, first: pa.Table) -> None:
-        """`first` is the first granule, which the others do not exceed: it sizes the filters and shows which values repeat."""
+    def __init__(self, definition: TableDefinition, first: pa.Table, order: tuple[int, ...] = (), curve: Curve = "linear") -> None:
+        """`first` is the first granule, which the others do not exceed: it sizes the filters and shows which values repeat.
+
+        `order` is what rows are clustered by, empty where they are sorted by key.
+        """
         self._sink = pa.BufferOutputStream()
         self._collected: list[pq.FileMetaData] = []
-        self._writer = _open_writer(self._sink, definition, first, self._collected)
+        self._writer = _open_writer(self._sink, definition, first, self._collected, is_sorted=not order)
+        if order:
+            self._writer.add_key_value_metadata({_CLUSTERED: msgspec.json.encode(Clustered(order=order, curve=curve))})
 
     @property
     def bytes(self) -> int:
@@ -54,7 +77,7 @@ class ParquetBuffer:
 
 
 def _open_writer(
-    sink: pa.BufferOutputStream, definition: TableDefinition, first: pa.Table, collected: list[pq.FileMetaData]
+    sink: pa.BufferOutputStream, definition: TableDefinition, first: pa.Table, collected: list[pq.FileMetaData], *, is_sorted: bool
 ) -> pq.ParquetWriter:
     schema = definition.schema.to_arrow()
     # Parquet has no filter for booleans: two values are not worth one.
@@ -72,7 +95,7 @@ def _open_writer(
         write_page_checksum=True,
         store_schema=False,
         use_dictionary=[path for field in schema if _repeats(first[field.name]) for path in _leaf_paths(field.name, field.type)],
-        sorting_columns=[pq.SortingColumn(position) for position in positions],
+        sorting_columns=[pq.SortingColumn(position) for position in positions] if is_sorted else None,
         bloom_filter_options={name: {"ndv": first.num_rows, "fpp": definition.properties.granule_bloom_probability} for name in filtered},
         metadata_collector=collected,
     )

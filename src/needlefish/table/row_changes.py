@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from needlefish.errors import ConflictError
 from needlefish.format.skips_record import Skips, encode_skips, united
 from needlefish.index.build import put_run
 from needlefish.model.chunkset import ChunksetInfo
@@ -14,12 +15,13 @@ from needlefish.model.log import Action, Batch, RunRef, TableState, Totals
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import Store
 from needlefish.table.commit import check_same_table, put_runs, totals_of
+from needlefish.table.planned import check_unplanned
 from needlefish.table.point.coverage import Coverage
+from needlefish.table.since import removed_since
 from needlefish.table.skips import skips_of
 from needlefish.table.snapshot import Snapshot
 from needlefish.table.task import RESULT_SCHEMA, Written, collect
-from needlefish.timeline import Log, Proposal
-from needlefish.version import WRITER
+from needlefish.timeline import Proposal, Work, commit
 
 NOTHING_WRITTEN = collect(RESULT_SCHEMA.empty_table())
 
@@ -54,7 +56,13 @@ class Committed:
 
 
 def commit_changes(
-    store: Store, base: TableState, changes: RowChanges, *, heal: Heal | None = None, runtime: Runtime = SYSTEM
+    store: Store,
+    base: TableState,
+    changes: RowChanges,
+    *,
+    heal: Heal | None = None,
+    runtime: Runtime = SYSTEM,
+    work: Work | None = None,
 ) -> Committed:
     """Makes changes that were prepared under `base` part of the table, as one version."""
     if is_repeated(base, changes.batch):
@@ -63,7 +71,7 @@ def commit_changes(
     if not changes.written.entries and not changes.skips and changes.batch is None:
         return Committed(state=base)
     attempt.put()
-    state = Log(store, WRITER, runtime).append(base, attempt.propose)
+    state = commit(store, base, attempt.propose, runtime, work)
     return Committed(state=state, newly=() if attempt.repeated else attempt.newly, repeated=attempt.repeated)
 
 
@@ -85,8 +93,10 @@ class _Attempt:
     runs: tuple[RunRef, ...] = ()
     newly: tuple[Skips, ...] = ()
     repeated: bool = False
-    # Healing skips of an earlier attempt and their run, should the next one need the same.
-    _healed: tuple[tuple[Skips, ...], tuple[RunRef, ...]] = field(default=((), ()))
+    # Skips of an earlier attempt and their run, should the next one need the same.
+    _hiding: tuple[tuple[Skips, ...], tuple[RunRef, ...]] = field(default=((), ()))
+    # Up to which version it is known which chunksets were taken away, and those.
+    _removed: tuple[TableState | None, frozenset[str]] = (None, frozenset())
 
     @property
     def _infos(self) -> list[ChunksetInfo]:
@@ -98,8 +108,8 @@ class _Attempt:
 
     def put(self) -> None:
         """All that does not depend on what others commit meanwhile."""
-        written = put_runs(self.store, self.base, self.changes.written, self.runtime) if self.changes.written.entries else ()
-        self.runs = (*written, *self._put_skips(self.changes.skips))
+        self.runs = put_runs(self.store, self.base, self.changes.written, self.runtime) if self.changes.written.entries else ()
+        self._hide(self.changes.skips)
 
     def propose(self, newest: TableState | None) -> Proposal | None:
         newest = check_same_table(self.base, newest, self.store.uri)
@@ -107,22 +117,37 @@ class _Attempt:
         if self.repeated:
             return None
         healing = () if self.heal is None else tuple(self.heal(self.base, newest))
-        if healing != self._healed[0]:
-            self._healed = (healing, self._put_skips(healing))
-        self.newly = newly_hidden(self.store, newest, (*self.changes.skips, *healing))
+        self._hide((*self._standing(newest), *healing))
+        check_unplanned(self.store, newest, (one.key for one in self._hiding[0]))
+        self.newly = newly_hidden(self.store, newest, self._hiding[0])
         totals = totals_of(self._infos)
         return Proposal(
             action=self.changes.action,
-            runs_added=(*self.coverage.fitted(self.runs, newest.definition), *self._healed[1]),
+            runs_added=(*self.coverage.fitted(self.runs, newest.definition), *self._hiding[1]),
             added=totals.plus(Totals(skipped=sum(len(one.rows) for one in self.newly))),
             batch=self.changes.batch,
             # Who heals has compared with everything up to the newest state.
             prev_max=self.base.version if self.heal is None else newest.version,
         )
 
-    def _put_skips(self, skips: Iterable[Skips]) -> tuple[RunRef, ...]:
-        records = encode_skips(skips)
-        return (put_run(self.store, "skips", records, self.runtime),) if records.num_rows else ()
+    def _standing(self, newest: TableState) -> Iterable[Skips]:
+        """Skips of chunksets that are there still. What a compaction took away has new chunksets in its place, whose rows only
+        healing knows."""
+        known, removed = self._removed
+        removed |= removed_since(self.store, known or self.base, newest)
+        self._removed = (newest, removed)
+        standing = tuple(one for one in self.changes.skips if one.key not in removed)
+        if self.heal is None and len(standing) < len(self.changes.skips):
+            raise ConflictError(f"{self.store.uri}: files that this commit hides rows of were rewritten meanwhile; repeat the change")
+        return standing
+
+    def _hide(self, skips: Iterable[Skips]) -> None:
+        """One run for all skips of the commit; what an attempt put in vain a clean removes."""
+        wanted = tuple(united(skips).values())
+        if wanted != self._hiding[0]:
+            records = encode_skips(wanted)
+            runs = (put_run(self.store, "skips", records, self.runtime),) if records.num_rows else ()
+            self._hiding = (wanted, runs)
 
 
 def newly_hidden(store: Store, state: TableState, skips: Iterable[Skips]) -> tuple[Skips, ...]:

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pyroaring import BitMap
 
 from needlefish.format.files_record import decode_files
-from needlefish.format.run import KEY
+from needlefish.format.run import IS_DELETED, KEY
 from needlefish.format.skips_record import decode_skips
 from needlefish.index import newest
 from needlefish.index.run_reader import RunReader
 from needlefish.model.chunkset import ChunksetInfo
-from needlefish.model.log import LogEntry, TableState
+from needlefish.model.log import REWRITES, LogEntry, TableState
 from needlefish.store import Store
 from needlefish.timeline.replay import read_entries
 
@@ -43,6 +43,17 @@ def chunksets_since(store: Store, base: TableState, state: TableState) -> Iterat
             if run.kind == "files":
                 for records in RunReader(run).scan(store):
                     yield from decode_files(newest.live(records))
+
+
+def removed_since(store: Store, base: TableState, state: TableState) -> set[str]:
+    """The keys of chunksets that were taken away after `base`, as compactions do."""
+    removed: set[str] = set()
+    for entry in entries_between(store, base, state):
+        # Only these take chunksets away: the runs of all others need not be read.
+        for run in entry.runs_added if entry.action in REWRITES else ():
+            for records in RunReader(run).scan(store) if run.kind == "files" else ():
+                removed |= set(records.filter(records[IS_DELETED])[KEY].to_pylist())
+    return removed
 
 
 def hidden_since(store: Store, base: TableState, state: TableState, keys: Collection[str]) -> dict[str, BitMap]:

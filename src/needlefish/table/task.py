@@ -52,8 +52,8 @@ class WriteTask:
     store: StoreConfig
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.store)
-        yield from answered(hand_back(write_chunksets(batches, self.plan, store, SYSTEM), self.plan, store, SYSTEM))
+        store, runtime = open_store(self.store), SYSTEM.owned(self.plan.owner)
+        yield from answered(hand_back(write_chunksets(batches, self.plan, store, runtime), self.plan, store, runtime))
 
 
 def hand_back(entries: Iterable[ChunksetEntries], plan: WritePlan, store: Store, runtime: Runtime) -> Iterator[pa.RecordBatch]:

@@ -48,6 +48,10 @@ class LocalJobs:
         task = KeysTask(plan=plan) if self.deletes else UpsertTask(plan=plan)
         return collect(pa.Table.from_batches(task.within(self.store.apart(), _sorted(self.rows, plan, self.deletes)), schema=RESULT_SCHEMA))
 
+    def keys(self, plan: ChangePlan) -> Written:
+        rows = _sorted(self.rows, plan, deletes=True)
+        return collect(pa.Table.from_batches(KeysTask(plan=plan).within(self.store.apart(), rows), schema=RESULT_SCHEMA))
+
     def compare(self, sources: Sequence[Source], plan: ComparePlan) -> Marks:
         return compare_here(self.store, sources, plan)
 

@@ -7,5 +7,18 @@ Must not know: what runs contain, tables, Spark.
 from needlefish.timeline.fold import fold
 from needlefish.timeline.log import Log, Proposal
 from needlefish.timeline.replay import catch_up, read_newest, read_state_at, version_at_time
+from needlefish.timeline.work import Start, Work, commit, working
 
-__all__ = ["Log", "Proposal", "catch_up", "fold", "read_newest", "read_state_at", "version_at_time"]
+__all__ = [
+    "Log",
+    "Proposal",
+    "Start",
+    "Work",
+    "catch_up",
+    "commit",
+    "fold",
+    "read_newest",
+    "read_state_at",
+    "version_at_time",
+    "working",
+]

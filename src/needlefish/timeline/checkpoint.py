@@ -23,6 +23,12 @@ def read_before(store: Store, version: int | None, after: int | None = None) -> 
     return next((state for number, state in states if state is not None and state.version == number), None)
 
 
+def read_checkpoint(store: Store, version: int) -> TableState | None:
+    """The checkpoint of exactly this version, if it is there and readable."""
+    found = _read(store, checkpoint_path(version))
+    return found if found is not None and found.version == version else None
+
+
 def _read(store: Store, path: str) -> TableState | None:
     try:
         return decode_state(store.get(path), path)
@@ -31,16 +37,32 @@ def _read(store: Store, path: str) -> TableState | None:
         return None
 
 
-def write_checkpoints(store: Store, state: TableState) -> None:
+def write_checkpoints(store: Store, state: TableState, *, hint: bool = True) -> None:
     """After a commit. A crash before or between the two puts leaves the next opener more entries to read.
+
+    Without `hint` only a numbered one is put, when it is due: steps of instants are followed by a commit that hints at both.
 
     Writers race here and an older state may overwrite a newer hint: it lags by as many versions as writers raced.
     """
+    due = state.version % state.definition.properties.checkpoint_interval == 0
+    if not (due or hint):
+        return
     data = encode_state(state)
     try:
-        if state.version % state.definition.properties.checkpoint_interval == 0:
+        if due:
             store.put(checkpoint_path(state.version), data)
-        store.put(LATEST_PATH, data)
+        if hint:
+            store.put(LATEST_PATH, data)
     except NeedlefishError:
         # The commit stands already, so nothing may be raised here; the next one writes the hint again.
         return
+
+
+def write_base(store: Store, state: TableState) -> None:
+    """What the log folds from once entries up to `state` are gone: here a failure is one."""
+    store.put(checkpoint_path(state.version), encode_state(state))
+
+
+def write_latest(store: Store, state: TableState) -> None:
+    """The hint alone, whatever is due."""
+    store.put(LATEST_PATH, encode_state(state))

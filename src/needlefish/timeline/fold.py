@@ -5,6 +5,7 @@ from dataclasses import replace
 from needlefish.errors import CorruptError
 from needlefish.format.log_entry import log_path
 from needlefish.model.log import FORMAT, Batch, LogEntry, RunRef, TableState
+from needlefish.timeline.instants import fold_instants
 
 
 def fold(state: TableState | None, entry: LogEntry) -> TableState:
@@ -24,6 +25,9 @@ def fold(state: TableState | None, entry: LogEntry) -> TableState:
         runs=tuple(run for run in state.runs if run.id not in removed) + _stamped(entry),
         totals=state.totals.plus(entry.added),
         batches=_batches(state.batches, entry.batch),
+        instants=fold_instants(state.instants, entry),
+        oldest=max(state.oldest, entry.oldest or 0),
+        cleaned=max(state.cleaned, entry.oldest or 0) if entry.action == "clean" else state.cleaned,
     )
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, fields
 from needlefish.errors import AlreadyExistsError, CommitUnknownError, ConflictError, UnavailableError
 from needlefish.format.log_entry import encode_entry, log_path
 from needlefish.model.definition import TableDefinition
-from needlefish.model.log import FORMAT, Action, Batch, LogEntry, RunId, RunRef, TableState, Totals
+from needlefish.model.instant import InstantStep
+from needlefish.model.log import FORMAT, STEPS, Action, Batch, LogEntry, RunId, RunRef, TableState, Totals
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import Store
 from needlefish.timeline.checkpoint import write_checkpoints
@@ -33,6 +34,8 @@ class Proposal:
     added: Totals = field(default_factory=Totals)
     batch: Batch | None = None
     prev_max: int | None = None
+    instant: InstantStep | None = None
+    oldest: int | None = None
 
 
 # Looks at the state the entry would follow and returns the proposal, None if nothing is left to do there, or raises
@@ -66,7 +69,7 @@ class Log:
             after = fold(state, entry)
             winner = self._put(entry)
             if winner.token == token:
-                write_checkpoints(self._store, after)
+                write_checkpoints(self._store, after, hint=entry.action not in STEPS)
                 return after
             state = fold(state, winner)
             self._pause(self._runtime.clock.monotonic() - started, losses)

@@ -1,9 +1,10 @@
-"""Reading the log: to its end, to a version, to a time."""
+"""Reading the log: to its end, to a version, to a time. What a clean has removed is told from what was lost."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
-from needlefish.errors import CorruptError, InvalidError, NotFoundError
-from needlefish.format.log_entry import decode_entry, log_path
+from needlefish.errors import CorruptError, InvalidError, NeedlefishError, NotFoundError
+from needlefish.format.log_entry import LOG_PREFIX, decode_entry, log_path
 from needlefish.model.log import LogEntry, TableState, Version
 from needlefish.runtime import in_parallel
 from needlefish.store import Store
@@ -31,8 +32,22 @@ def read_entry(store: Store, version: int) -> LogEntry | None:
 def catch_up(store: Store, state: TableState | None, until: int | None = None) -> TableState | None:
     """The state at the end of the log (or at `until`). Numbers have no gaps, so the first missing one is the end.
 
-    However far `state` lags behind, the number of requests is bounded: folded states take the place of entries.
+    However far `state` lags behind, the number of requests is bounded: folded states take the place of entries. Behind a state so
+    old that a clean has removed the entries after it, the log goes on from a checkpoint.
     """
+    while True:
+        found = _followed(store, state, until)
+        # Who has seen the entry before the missing one a moment ago is at the end; others make sure.
+        if until is not None or found is not state:
+            return found
+        ahead = _beyond_cleaned(store, state)
+        if ahead is None:
+            return state
+        state = ahead
+
+
+def _followed(store: Store, state: TableState | None, until: int | None = None) -> TableState | None:
+    """The state at the first number that is missing."""
     window = _FIRST_WINDOW
     while True:
         first = state.version + 1 if state else 0
@@ -59,32 +74,59 @@ def _ahead(store: Store, state: TableState | None, window: int) -> TableState | 
     return found if found and found.version > state.version else None
 
 
+def _beyond_cleaned(store: Store, state: TableState | None) -> TableState | None:
+    """A later state, if the log has gone on but a clean has removed what comes after `state`.
+
+    A clean removes entries from the oldest on: while that of `state` itself is there, those behind it are too.
+    """
+    if state is not None and read_entry(store, state.version) is not None:
+        return None
+    known = -1 if state is None else state.version
+    hint = read_latest(store)
+    if hint is not None and hint.version > known:
+        return hint
+    return read_before(store, None, after=None if state is None else known)
+
+
 def read_newest(store: Store) -> TableState:
     """Opens a table: the hint and the entry that does not exist yet, two requests, when nobody is writing."""
-    state = catch_up(store, read_latest(store) or read_before(store, None))
-    if state is None:
+    state = _followed(store, read_latest(store) or read_before(store, None))
+    if state is not None:
+        return state
+    first = next(iter(store.list(LOG_PREFIX)), None)
+    if first is None:
         raise NotFoundError(f"{store.uri} holds no Needlefish table (there is no {log_path(0)}); create it, or check the address")
-    return state
+    raise CorruptError(
+        f"{store.uri}: the log begins with {first.path} and no checkpoint stands for what came before; restore one from a copy"
+    )
 
 
 def read_state_at(store: Store, version: int, newest: TableState) -> TableState:
     """The table as it was at `version`."""
     if not 0 <= version <= newest.version:
-        raise NotFoundError(f"version {version} of {store.uri} does not exist; versions run from 0 to {newest.version}")
-    if version == newest.version:
-        return newest
+        raise NotFoundError(f"version {version} of {store.uri} does not exist; versions run from {newest.oldest} to {newest.version}")
+    if version < newest.oldest:
+        raise cleaned_error(store, version, newest.oldest)
+    return newest if version == newest.version else folded_at(store, version)
+
+
+def folded_at(store: Store, version: int) -> TableState:
+    """The state of a version that the log still knows, readable or not."""
     state = catch_up(store, read_before(store, version), until=version)
     if state is None or state.version != version:
-        raise CorruptError(
-            f"{log_path((state.version + 1) if state else 0)}: missing, though version {newest.version} was committed after it"
-        )
+        raise _missing(store, state.version + 1 if state else 0, version)
     return state
 
 
 def version_at_time(store: Store, timestamp_ms: int, newest: TableState) -> Version:
     """The last version committed at or before a time: log times never run backwards, so halving finds it."""
-    low, high = 0, newest.version
-    if _time_of(store, 0) > timestamp_ms:
+    low, high = newest.oldest, newest.version
+    first_ms = _time_of(store, low)
+    if first_ms > timestamp_ms and low:
+        raise NotFoundError(
+            f"the version of timestamp {timestamp_ms} ms of {store.uri} was cleaned; the oldest readable version is {low}, of {first_ms} ms"
+        )
+    if first_ms > timestamp_ms:
         raise InvalidError(f"timestamp {timestamp_ms} ms is before {store.uri} was created; give a later one")
     while low < high:
         middle = (low + high + 1) // 2
@@ -102,7 +144,7 @@ def _time_of(store: Store, version: int) -> int:
 def _required(store: Store, version: int) -> LogEntry:
     entry = read_entry(store, version)
     if entry is None:
-        raise CorruptError(f"{log_path(version)}: missing, though later versions exist")
+        raise _missing(store, version, version)
     return entry
 
 
@@ -111,3 +153,35 @@ def read_entries(store: Store, first: int, last: int) -> Iterator[LogEntry]:
     for end in range(last, first - 1, -_LAST_WINDOW):
         begin = max(first, end - _LAST_WINDOW + 1)
         yield from in_parallel(lambda version: _required(store, version), range(end, begin - 1, -1))
+
+
+def cleaned_error(store: Store, version: int, oldest: int) -> NotFoundError:
+    return NotFoundError(f"version {version} of {store.uri} was cleaned; the oldest readable version is {oldest}")
+
+
+def _missing(store: Store, entry: int, version: int) -> NeedlefishError:
+    """What to raise where an entry that `version` needs is not there, though later ones are."""
+    oldest = oldest_now(store)
+    if version < oldest:
+        return cleaned_error(store, version, oldest)
+    return CorruptError(f"{log_path(entry)}: missing, though later versions exist")
+
+
+def oldest_now(store: Store) -> int:
+    """The oldest version that can be read by now; 0 if nobody can say, since an error is on its way already."""
+    try:
+        return read_newest(store).oldest
+    except NeedlefishError:
+        return 0
+
+
+@contextmanager
+def told_if_cleaned(store: Store, state: TableState) -> Iterator[None]:
+    """Around reads of a version: what is missing because a clean has removed the version is not damage."""
+    try:
+        yield
+    except (NotFoundError, CorruptError) as error:
+        oldest = oldest_now(store)
+        if state.version < oldest:
+            raise cleaned_error(store, state.version, oldest) from error
+        raise

@@ -11,6 +11,7 @@ from needlefish.cli.demo.change_steps import CHANGE_STEPS
 from needlefish.cli.demo.look_back_steps import LOOK_BACK_STEPS
 from needlefish.cli.demo.place import DEFAULT, cleared
 from needlefish.cli.demo.read_steps import READ_STEPS
+from needlefish.cli.demo.service_steps import SERVICE_STEPS
 from needlefish.cli.demo.stage import Stage, Step, show_ending, show_opening, show_step
 from needlefish.cli.demo.write_steps import WRITE_STEPS
 from needlefish.cli.json_output import print_json
@@ -18,7 +19,7 @@ from needlefish.cli.progress import started_spark
 from needlefish.runtime import SYSTEM
 
 # In the order of the show.
-STEPS: tuple[Step, ...] = (*WRITE_STEPS, *READ_STEPS, *CHANGE_STEPS, *LOOK_BACK_STEPS)
+STEPS: tuple[Step, ...] = (*WRITE_STEPS, *READ_STEPS, *CHANGE_STEPS, *SERVICE_STEPS, *LOOK_BACK_STEPS)
 
 # Fewer rows than this make days without a single one.
 _LEAST_ROWS = 100
@@ -32,7 +33,7 @@ Rows = Annotated[int, typer.Option("--rows", min=_LEAST_ROWS, help="How many row
 
 
 def demo(directory: Directory = DEFAULT, rows: Rows = 200_000, as_json: given.AsJson = False) -> None:
-    """Build a table of web requests with Spark, read it back, replace and delete rows, and look at what that cost."""
+    """Build a table of web requests with Spark, read it back, replace and delete rows, tidy up, and look at what that cost."""
     started = SYSTEM.clock.monotonic()
     place = cleared(directory)
     console = _console(quiet=as_json)

@@ -23,9 +23,10 @@ def _history(stage: Stage) -> Facts:
 
 
 def _time_travel(stage: Stage) -> Facts:
-    stage.command(f"needlefish scan {stage.uri} --count --version 1")
-    before, now = Table.open(stage.uri, version=1).scan(columns=["ts"]).count(), stage.table.scan(columns=["ts"]).count()
-    stage.console.print(f"version 1: {before:,} rows    version {stage.table.version}: {now:,} rows")
+    first = stage.first_delivery
+    stage.command(f"needlefish scan {stage.uri} --count --version {first}")
+    before, now = Table.open(stage.uri, version=first).scan(columns=["ts"]).count(), stage.table.scan(columns=["ts"]).count()
+    stage.console.print(f"version {first}: {before:,} rows    version {stage.table.version}: {now:,} rows")
     stage.say("Files are never changed, so that a version is just a set of them, and of rows in them that are hidden.")
     return {"rows_before": before, "rows_now": now}
 

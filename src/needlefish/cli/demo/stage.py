@@ -40,6 +40,11 @@ class Stage:
         """The request that the demo looks for: somewhere in the middle of the days."""
         return request_id(self.rows // 2)
 
+    @property
+    def first_delivery(self) -> int:
+        """The version that brought the first rows."""
+        return min((entry.version for entry in self.table.history() if entry.action == "append"), default=0)
+
     def say(self, text: str) -> None:
         """A sentence about what was just seen."""
         self.console.print(Text("→ ", style="green") + Text.from_markup(text), style="default")
@@ -83,7 +88,7 @@ def show_ending(stage: Stage, seconds: float) -> None:
         f"needlefish scan {stage.uri} --partition day={DAYS[-1]} --columns ts,path,latency_ms --limit 5",
         f"needlefish find {stage.uri} user_id=7 --receipt",
         f"needlefish verify {stage.uri}",
-        f"needlefish describe {stage.uri} --version 1",
+        f"needlefish describe {stage.uri} --version {stage.first_delivery}",
     )
     console = stage.console
     console.print()

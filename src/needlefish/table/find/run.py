@@ -21,6 +21,7 @@ from needlefish.table.partition import partition_paths
 from needlefish.table.partition.prune import MOST_PINNED
 from needlefish.table.skips import Hidden, expected_of_skips, is_hidden, with_hidden
 from needlefish.table.snapshot import Snapshot
+from needlefish.timeline.replay import told_if_cleaned
 
 # Candidate files read at once.
 _AT_ONCE = 16
@@ -36,8 +37,9 @@ def find_rows(snapshot: Snapshot, wanted: Wanted, columns: Sequence[Field], mete
         partitions=None if partitions is None else len(partitions),
     )
     search = Search(snapshot=snapshot, wanted=wanted, partitions=partitions, receipt=receipt, meter=meter)
-    left = list(candidates(search))
-    found = _read(search, left, columns)
+    with told_if_cleaned(snapshot.store, snapshot.state):
+        left = list(candidates(search))
+        found = _read(search, left, columns)
     schema = pa.schema([field.to_arrow() for field in columns])
     rows = pa.concat_tables([match.rows.drop_columns([ROW]) for match in found]) if found else schema.empty_table()
     receipt.rows_returned = rows.num_rows

@@ -103,11 +103,13 @@ class MergePartTask:
     """A callable over batches of parts that any process can run."""
 
     store: StoreConfig
+    # The attempt that all ids begin with.
+    owner: str = ""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         store = open_store(self.store)
         for data in (data for rows in batches for data in rows["part"].to_pylist()):
-            run = merge_part(store, msgspec.msgpack.decode(data, type=MergePart), SYSTEM)
+            run = merge_part(store, msgspec.msgpack.decode(data, type=MergePart), SYSTEM.owned(self.owner))
             yield pa.RecordBatch.from_pylist([{"run": msgspec.msgpack.encode(run)}], schema=RUN_SCHEMA)
 
 

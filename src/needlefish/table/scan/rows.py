@@ -18,6 +18,7 @@ from needlefish.table.predicate.tree import TRUE
 from needlefish.table.scan.granule_evidence import GranuleEvidence
 from needlefish.table.scan.plan import ScanPlan
 from needlefish.table.skips import Hidden, shown_rows, visible_granules
+from needlefish.timeline.replay import told_if_cleaned
 
 # Rows decoded together: enough to keep pyarrow busy, few enough that several pieces fit in memory.
 _PIECE_ROWS = 131_072
@@ -47,12 +48,13 @@ class _Found:
 def scan_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     """Every matching row, in the order of partitions' files and keys inside them. The receipt is complete at the end."""
     waiting: deque[Future[_Found]] = deque()
-    for piece in _pieces(plan):
-        waiting.append(in_background(_read, plan, piece))
-        if len(waiting) >= _AHEAD:
+    with told_if_cleaned(plan.snapshot.store, plan.snapshot.state):
+        for piece in _pieces(plan):
+            waiting.append(in_background(_read, plan, piece))
+            if len(waiting) >= _AHEAD:
+                yield from _taken(waiting.popleft().result(), plan)
+        while waiting:
             yield from _taken(waiting.popleft().result(), plan)
-    while waiting:
-        yield from _taken(waiting.popleft().result(), plan)
 
 
 def _taken(found: _Found, plan: ScanPlan) -> Iterator[pa.RecordBatch]:

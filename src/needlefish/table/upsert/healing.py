@@ -11,7 +11,7 @@ from needlefish.format.skips_record import Skips
 from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.log import TableState
 from needlefish.store import Store
-from needlefish.table.since import added_since, chunksets_since, hidden_since
+from needlefish.table.since import added_since, chunksets_since, hidden_since, removed_since
 from needlefish.table.upsert.marks import Marks
 
 # Every round means that somebody else committed meanwhile; compared are only the few chunksets of that commit.
@@ -48,6 +48,7 @@ class Healing:
         return self.marks.skips
 
     def _catch_up(self, newest: TableState) -> None:
+        self.marks = self.marks.without_files(removed_since(self._store, self._upto, newest))
         outranking = self.marks.outranking
         if outranking:
             self.marks = self.marks.revived(hidden_since(self._store, self._upto, newest, outranking))

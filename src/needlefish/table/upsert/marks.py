@@ -1,6 +1,6 @@
 """Marks: rows of one chunkset that a change hides, as tasks hand them back."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -94,6 +94,11 @@ class Marks:
     def revived(self, hidden: Mapping[str, BitMap]) -> "Marks":
         """Without new rows that were late because of rows that are hidden now."""
         return replace(self, marks=tuple(mark.without(hidden.get(mark.by or "", BitMap())) if mark.late else mark for mark in self.marks))
+
+    def without_files(self, removed: Collection[str]) -> "Marks":
+        """Without rows of these chunksets, and without rows that were late because of them: who took them away put others in
+        their place, with which the change is compared again."""
+        return replace(self, marks=tuple(mark for mark in self.marks if mark.skips.key not in removed and mark.by not in removed))
 
     def plus(self, other: "Marks") -> "Marks":
         return Marks(marks=self.marks + other.marks, requests=self.requests + other.requests)

@@ -20,6 +20,7 @@ from needlefish.runtime import Runtime
 from needlefish.store import RetriedStore
 from needlefish.table.commit import totals_of
 from needlefish.table.conform import check_columns, check_required
+from needlefish.table.planned import check_unplanned, planned_files
 from needlefish.table.row_changes import Committed, RowChanges, commit_changes, is_repeated, newly_hidden
 from needlefish.table.tag import tag_fields
 from needlefish.table.task import RESULT_SCHEMA, Written, collect
@@ -32,6 +33,7 @@ from needlefish.table.upsert.result import UpsertResult
 from needlefish.table.upsert.run import FEW_KEYS, ChangeOptions, Comparing, Stages, healing_for, infos_written, plan_change, remove_work
 from needlefish.table.upsert.sources import Source
 from needlefish.table.upsert.write import WriteNote, note_of
+from needlefish.timeline import Start, Work, working
 
 # Each round means that others committed some of the same keys, and costs about as much as the whole change.
 MOST_ROUNDS = 20
@@ -63,17 +65,27 @@ def upsert_present(
     """Writes all rows, completed from those that they replace, and hides these, as one version."""
     if is_repeated(state, options.batch):
         return state, UpsertResult(version=state.version, repeated=True)
-    plan, stages, before = plan_change(store, state, options, runtime), Stages(runtime), store.meter.snapshot()
+    with working(store, state, Start(action="upsert"), runtime) as work:
+        result = _upserted(store, work.since(state), options, present, jobs, work)
+    return work.state, replace(result, version=work.state.version)
+
+
+def _upserted(
+    store: RetriedStore, state: TableState, options: ChangeOptions, present: Sequence[Field], jobs: PartialJobs, work: Work
+) -> UpsertResult:
+    runtime = work.runtime
+    plan, stages, before = plan_change(store, state, options, work), Stages(runtime), store.meter.snapshot()
     ids = tuple(field.id for field in present)
     try:
         with stages.timed("write"):
             notes = [note_of(note) for note in jobs.stage(plan, ids).notes]
-        change = _Change(store=store, options=options, present=ids, jobs=jobs, runtime=runtime, stages=stages, notes=notes)
+        change = _Change(store=store, options=options, present=ids, jobs=jobs, work=work, stages=stages, notes=notes)
+        change.check_unplanned(work.state)
         done = change.committed(state)
     finally:
         remove_work(store, plan.work)
     requests = (store.meter.snapshot() - before).requests + change.requests
-    return done.committed.state, _result(done, change, requests)
+    return _result(done, change, requests)
 
 
 def check_present(delivered: dict[str, str], definition: TableDefinition, order_by: Field | None) -> None:
@@ -148,7 +160,7 @@ class _Change:
     options: ChangeOptions
     present: tuple[int, ...]
     jobs: PartialJobs
-    runtime: Runtime
+    work: Work
     stages: Stages
     notes: Sequence[WriteNote]
     # Requests of tasks, and rounds that came to nothing.
@@ -165,6 +177,14 @@ class _Change:
     @property
     def _deleted(self) -> list[Source]:
         return [Source(deleted=file) for note in self.notes for file in note.key_files]
+
+    def check_unplanned(self, newest: TableState) -> None:
+        """Refuses keys whose rows an immutable plan is going to read, before any of them is completed."""
+        # Of rows that were put aside only the keys count here, as of deletes.
+        sources = [Source(deleted=file) for note in self.notes for file in (*note.row_files, *note.key_files)]
+        if sources and planned_files(self.store, newest) and newest.runs_of("files"):
+            marks = self.jobs.compare(sources, ComparePlan(state=newest, store=self.store.config))
+            check_unplanned(self.store, newest, (mark.skips.key for mark in marks.marks))
 
     def committed(self, state: TableState) -> _Done:
         while self.rounds < MOST_ROUNDS:
@@ -187,7 +207,7 @@ class _Change:
     def _round(self, state: TableState) -> _Round:
         compare, deleted = self._compare_plan(state), self._deleted
         with self.stages.timed("complete"):
-            written = self._completed(PartialPlan(compare=compare, present=self.present))
+            written = self._completed(PartialPlan(compare=compare, present=self.present, owner=self.work.claim.attempt))
         with self.stages.timed("compare"):
             deletes = self.jobs.compare(deleted, compare) if deleted and state.runs_of("files") else Marks()
         notes = tuple(complete_note_of(note) for note in written.notes)
@@ -214,7 +234,7 @@ class _Change:
             return ()
 
         changes = RowChanges(action="upsert", written=made.written, skips=made.marks.skips, batch=self.options.batch)
-        return commit_changes(self.store, made.base, changes, heal=heal, runtime=self.runtime)
+        return commit_changes(self.store, made.base, changes, heal=heal, runtime=self.work.runtime, work=self.work)
 
     def _is_stale(self, made: _Round, healing: Healing, newest: TableState) -> bool:
         """Whether a row that counted is hidden by now, or a key of the batch has a new one."""

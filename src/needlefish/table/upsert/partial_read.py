@@ -47,6 +47,8 @@ class PartialPlan:
 
     compare: ComparePlan
     present: tuple[int, ...]
+    # The attempt that all ids begin with.
+    owner: str = ""
 
     @property
     def definition(self) -> TableDefinition:

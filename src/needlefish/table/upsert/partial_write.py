@@ -77,9 +77,9 @@ class CompleteTask:
     def within(self, store: RetriedStore, parcels: Iterable[Parcel]) -> Iterator[pa.RecordBatch]:
         """The same in a store that is open already."""
         state = self.plan.compare.state
-        write = WritePlan(definition=state.definition, prev_max=state.version, indexed_keys=indexed_keys(state))
+        write = WritePlan(definition=state.definition, prev_max=state.version, indexed_keys=indexed_keys(state), owner=self.plan.owner)
         completing = _Completing(self.plan, store)
-        yield from answered(hand_back(completing.written(parcels, write), write, store, SYSTEM))
+        yield from answered(hand_back(completing.written(parcels, write), write, store, SYSTEM.owned(write.owner)))
         yield note_row(msgspec.msgpack.encode(completing.note()))
 
 
@@ -103,7 +103,7 @@ class _Completing:
                 self._requests += sum(pc.sum(parcel.rows[REQUESTS]).as_py() for parcel in group)
             else:
                 # Staged files come in any order, and rows must be sorted: each is written for itself.
-                yield from write_chunksets([self._completed(list(group))], write, self._store, SYSTEM)
+                yield from write_chunksets([self._completed(list(group))], write, self._store, SYSTEM.owned(write.owner))
 
     def _completed(self, parcels: Sequence[Parcel]) -> pa.RecordBatch:
         (source,) = (found for parcel in parcels if _is_head(parcel) for batch in parcel.rows.to_batches() for found in sources_of(batch))

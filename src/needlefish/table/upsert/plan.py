@@ -35,6 +35,8 @@ class ChangePlan:
     # A column of the frame, not of the table, that marks rows to delete.
     deleted_by: str | None = None
     indexed_keys: Mapping[str, int] = field(default_factory=dict)
+    # The attempt that all ids begin with.
+    owner: str = ""
 
     @property
     def order_field(self) -> Field | None:

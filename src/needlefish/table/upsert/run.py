@@ -16,6 +16,7 @@ from needlefish.model.schema import Field
 from needlefish.runtime import Runtime
 from needlefish.store import RetriedStore
 from needlefish.table.commit import totals_of
+from needlefish.table.planned import check_unplanned, planned_files
 from needlefish.table.point.runs import indexed_keys
 from needlefish.table.row_changes import Committed, RowChanges, commit_changes, is_repeated
 from needlefish.table.task import Written
@@ -27,6 +28,7 @@ from needlefish.table.upsert.plan import ChangePlan, ComparePlan
 from needlefish.table.upsert.result import DeleteResult, UpsertResult
 from needlefish.table.upsert.sources import Source
 from needlefish.table.upsert.write import WriteNote, note_of
+from needlefish.timeline import Start, Work, working
 
 # Up to so many keys are compared in this process with what others have just committed: starting jobs would take longer.
 FEW_KEYS = 50_000
@@ -45,6 +47,10 @@ class Jobs(Comparing, Protocol):
 
     def write(self, plan: ChangePlan) -> Written:
         """Runs the task that writes over all incoming rows, sorted and routed as it wants them."""
+        ...
+
+    def keys(self, plan: ChangePlan) -> Written:
+        """Puts the keys of all incoming rows, and nothing else of them."""
         ...
 
 
@@ -146,9 +152,28 @@ def delete_rows(
 
 
 def _change(action: Action, store: RetriedStore, state: TableState, options: ChangeOptions, jobs: Jobs, runtime: Runtime) -> Change:
-    plan = plan_change(store, state, options, runtime)
+    with working(store, state, Start(action=action), runtime) as work:
+        done = _worked(action, work.since(state), options, jobs, _Worker(store=store, work=work))
+    # What followed the commit, if nothing had to be committed.
+    return replace(done, committed=replace(done.committed, state=work.state))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Worker:
+    """The instant, and the store that counts its requests."""
+
+    store: RetriedStore
+    work: Work
+
+
+def _worked(action: Action, state: TableState, options: ChangeOptions, jobs: Jobs, worker: _Worker) -> Change:
+    store, work, runtime = worker.store, worker.work, worker.work.runtime
+    plan = plan_change(store, state, options, work)
     before, stages = store.meter.snapshot(), Stages(runtime)
     try:
+        if action == "upsert":
+            check_keys(store, work.state, plan, jobs)
+        work.heartbeat.say("write")
         with stages.timed("write"):
             written = jobs.write(plan)
         notes = tuple(note_of(note) for note in written.notes)
@@ -157,12 +182,14 @@ def _change(action: Action, store: RetriedStore, state: TableState, options: Cha
             *(Source(deleted=file) for note in notes for file in note.key_files),
         ]
         compare = ComparePlan(state=state, store=store.config, order_by=plan.order_by)
+        work.heartbeat.say("compare")
         with stages.timed("compare"):
             marks = jobs.compare(sources, compare) if sources and state.runs_of("files") else Marks()
         heal = healing_for(store, sources, compare, jobs, marks.unsure)
         changes = RowChanges(action=action, written=written, skips=marks.sure, batch=options.batch)
+        work.heartbeat.say("commit")
         with stages.timed("commit"):
-            done = commit_changes(store, state, changes, heal=heal, runtime=runtime)
+            done = commit_changes(store, state, changes, heal=heal, runtime=runtime, work=work)
     finally:
         remove_work(store, plan.work)
     found = marks.plus(heal.marks)
@@ -171,15 +198,29 @@ def _change(action: Action, store: RetriedStore, state: TableState, options: Cha
     return Change(written=written, notes=notes, marks=found, committed=done, healed=heal.rounds, requests=requests, stages=stages)
 
 
-def plan_change(store: RetriedStore, state: TableState, options: ChangeOptions, runtime: Runtime) -> ChangePlan:
+def check_keys(store: RetriedStore, newest: TableState, plan: ChangePlan, jobs: Jobs) -> None:
+    """Refuses keys whose rows an immutable plan is going to read, before anything is written for them.
+
+    Costs a pass over the keys of the frame, and only while there is such a plan.
+    """
+    if not planned_files(store, newest) or not newest.runs_of("files"):
+        return
+    notes = [note_of(note) for note in jobs.keys(plan).notes]
+    sources = [Source(deleted=file) for note in notes for file in note.key_files]
+    marks = jobs.compare(sources, ComparePlan(state=newest, store=store.config)) if sources else Marks()
+    check_unplanned(store, newest, (mark.skips.key for mark in marks.marks))
+
+
+def plan_change(store: RetriedStore, state: TableState, options: ChangeOptions, work: Work) -> ChangePlan:
     return ChangePlan(
         definition=state.definition,
         store=store.config,
         version=state.version,
-        work=WORK_PREFIX + runtime.new_id(),
+        work=WORK_PREFIX + work.runtime.new_id(),
         order_by=None if options.order_by is None else options.order_by.id,
         deleted_by=options.deleted_by,
         indexed_keys=indexed_keys(state),
+        owner=work.claim.attempt,
     )
 
 

@@ -1,7 +1,7 @@
 """Deleting by condition: every chunkset that may match is read once, and the rows that do are marked."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from needlefish.table.upsert.marks import Mark, Marks, mark_batch
 from needlefish.table.upsert.plan import ComparePlan
 from needlefish.table.upsert.result import DeleteResult
 from needlefish.table.upsert.run import ChangeOptions, Stages
+from needlefish.timeline import Start, Work, working
 
 # Up to so many files are looked through in this process: starting a job would take longer.
 _FEW_FILES = 4
@@ -54,10 +55,18 @@ def delete_matching(
     store: RetriedStore, state: TableState, where: str, options: ChangeOptions, job: WhereJob, runtime: Runtime
 ) -> tuple[TableState, DeleteResult]:
     """Hides every row that matches, those that others commit meanwhile included."""
-    predicate = plan_scan(Snapshot(store=store, state=state), ScanRequest(where=where)).predicate
+    # A condition that cannot be understood is refused before anything is written.
+    plan_scan(Snapshot(store=store, state=state), ScanRequest(where=where))
     if is_repeated(state, options.batch):
         return state, DeleteResult(version=state.version, repeated=True)
-    before, stages = store.meter.snapshot(), Stages(runtime)
+    with working(store, state, Start(action="delete"), runtime) as work:
+        result = _deleted(store, work.since(state), where, options, job, work)
+    return work.state, replace(result, version=work.state.version)
+
+
+def _deleted(store: RetriedStore, state: TableState, where: str, options: ChangeOptions, job: WhereJob, work: Work) -> DeleteResult:
+    predicate = plan_scan(Snapshot(store=store, state=state), ScanRequest(where=where)).predicate
+    before, stages = store.meter.snapshot(), Stages(work.runtime)
 
     def matching(within: TableState) -> Marks:
         plan = ComparePlan(state=within, store=store.config)
@@ -69,9 +78,10 @@ def delete_matching(
     # Whether a new chunkset can match is for the comparison to say: it knows partitions and statistics.
     heal = Healing(store, state, lambda info: True, matching)
     with stages.timed("commit"):
-        done = commit_changes(store, state, RowChanges(action="delete", skips=marks.skips, batch=options.batch), heal=heal, runtime=runtime)
+        changes = RowChanges(action="delete", skips=marks.skips, batch=options.batch)
+        done = commit_changes(store, state, changes, heal=heal, runtime=work.runtime, work=work)
     requests = (store.meter.snapshot() - before).requests + marks.plus(heal.marks).requests
-    return done.state, DeleteResult(
+    return DeleteResult(
         version=done.state.version,
         deleted=done.skipped,
         repeated=done.repeated,

@@ -55,8 +55,9 @@ class UpsertTask:
         distinct, before = Distinct(plan.definition), _Dropped()
         deletes = Deletes(plan, store)
         rows = deletes.without(distinct.of(conformed(before.counted(batches), plan.definition, deleted_by=plan.deleted_by)))
-        write = WritePlan(definition=plan.definition, prev_max=plan.version, indexed_keys=plan.indexed_keys)
-        yield from hand_back(write_chunksets(rows, write, store, SYSTEM), write, store, SYSTEM)
+        write = WritePlan(definition=plan.definition, prev_max=plan.version, indexed_keys=plan.indexed_keys, owner=plan.owner)
+        runtime = SYSTEM.owned(plan.owner)
+        yield from hand_back(write_chunksets(rows, write, store, runtime), write, store, runtime)
         files = deletes.finish()
         note = WriteNote(
             duplicates=distinct.dropped + before.rows,

@@ -30,11 +30,12 @@ def check_log(store: Store, state: TableState) -> Findings:
     """The log up to `state`, its checkpoints, and whether all of it gives `state`."""
     found = Findings()
     copies = _numbered(store, found, state.version)
-    first = _oldest(store)
+    hint = _hint(store, found)
+    # A clean may be at work on the entries before those that its versions need.
+    first = max(_oldest(store), state.cleaned, 0 if hint is None else hint.cleaned)
     folded = copies.get(first - 1) if first else None
     if first and folded is None:
         found.problem(log_path(first - 1), "the object is missing, and no checkpoint stands for it", _LOST_ENTRY)
-    hint = _hint(store, found)
     if hint is not None and hint.version > state.version:
         _check_ahead(store, state, hint, found)
     replay = _Replay(found=found, copies=copies, hint=hint, folded=folded, broken=bool(first) and folded is None)

@@ -50,7 +50,7 @@ class RowsCheck:
         self._indexed = PointCollector(self.written)
         self._bounds = KeyBounds(keys, is_sorted=False)
         # Sorted rows show a repeated key as a neighbour.
-        self._repeats = KeyRepeats(keys) if self._adopted else None
+        self._repeats = None if self.entries.info.is_sorted else KeyRepeats(keys)
         self._last: pa.RecordBatch | None = None
         for number in range(self.chunkset.metadata.num_row_groups):
             self._granule(number, self.chunkset.read([number], self.written.schema.fields))
@@ -59,10 +59,6 @@ class RowsCheck:
         self._check_filters()
         if self.points is not None:
             self.points.check(self.entries, self._indexed.point_entries(), self.found)
-
-    @property
-    def _adopted(self) -> bool:
-        return self.entries.info.adopted is not None
 
     def _problem(self, topic: str, what: str, remedy: str) -> None:
         """Once for each topic: a file with a thousand granules would say the same thing a thousand times."""
@@ -84,9 +80,10 @@ class RowsCheck:
         self._indexed.add_hashed(hashed)
         if self._repeats is not None:
             self._repeats.add(rows)
-            return
-        self._check_order(number, rows)
-        self._check_footer_filters(number, rows)
+        else:
+            self._check_order(number, rows)
+        if self.entries.info.adopted is None:
+            self._check_footer_filters(number, rows)
 
     def _check_partition(self, rows: pa.Table) -> None:
         paths = partition_paths(rows.combine_chunks().to_batches()[0], computed_columns(self.written))
