@@ -46,8 +46,8 @@ LATE_ROOMS = {"spark"}
 # What only a driver with a JVM in it has: RDDs, contexts, py4j. A thin client has frames alone.
 DRIVER_NAMES = {"SparkContext", "sparkContext", "RDD", "rdd", "_sc", "_jsc", "_jvm", "_jdf", "_jsparkSession", "_jreader", "_jwrite"}
 DRIVER_MODULES = ("py4j", "pyspark.core", "pyspark.rdd", "pyspark.context", "pyspark.java_gateway", "pyspark.sql.classic")
-# Shows progress on a terminal, for which classic Spark has nothing else; over Connect it asks the server.
-DRIVER_EXCEPTIONS = {"spark/progress.py": {"sparkContext"}}
+# Progress on a terminal and interrupts from another thread: for both, classic Spark has nothing else; over Connect the session serves.
+DRIVER_EXCEPTIONS = {"spark/progress.py": {"sparkContext"}, "spark/services.py": {"sparkContext"}}
 # Only `runtime.py` asks the machine for time, ids and chance; the kit's fakes stand in for it.
 MACHINE = {"time", "random", "uuid", "secrets"}
 MACHINE_ROOMS = {"runtime", "testing"}

@@ -23,8 +23,8 @@ HERE = Path(__file__).parent
 GUIDE = HERE.parents[1] / "docs" / "guides" / "spark-cluster.md"
 SUITE = ("test_suite.py", "test_source_suite.py", "faults.py", "guide.py")
 ALL = os.environ.get("SUITE") == "all"
-# One of each sort: what was shipped, an upsert, an executor that dies, the data source.
-PICKED = ("shipped", "replaces", "killed", "appended")
+# One of each sort: what was shipped, an upsert, a compaction, an executor that dies, the data source.
+PICKED = ("shipped", "replaces", "compaction", "killed", "appended")
 # A copy of a task as soon as any other task of its stage has ended.
 SPECULATION = {
     "spark.speculation": "true",

@@ -13,8 +13,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import needlefish as nf
+from needlefish.config import StoreConfig
+from needlefish.model.instant import InstantId
+from needlefish.services.execute import execute
 from needlefish.spark.progress import JobProgress
+from needlefish.spark.services import spark_worker
+from needlefish.store import open_store
 from needlefish.testing.s3 import S3Server
+from needlefish.timeline import read_newest
 
 SCHEMA = "id bigint, host string, n int, note string"
 _PATIENCE_SECONDS = 120
@@ -119,6 +125,23 @@ def test_indexes_are_built_and_rebuilt(spark: SparkSession, table: nf.Table) -> 
     assert table.rebuild("files").files == table.rebuild("column_stats").files
     assert table.find(note=["first 7", "no such"]).to_arrow().num_rows == 1
     assert table.verify().problems == ()
+
+
+@pytest.mark.parametrize(("kind_of", "options"), [("compaction", {}), ("clustering", {"by": ["note"]})], ids=["compaction", "clustering"])
+def test_rewrites_keep_every_row(spark: SparkSession, table: nf.Table, kind_of: str, options: dict[str, Any]) -> None:
+    """As tasks, whatever the size: the same plan would run in this process."""
+    table.upsert(frame(spark, rows_of(range(300, 500), "newer")))
+    before = seen(table)
+    plan = table.schedule(kind_of, **options)
+    assert plan is not None
+    store = open_store(StoreConfig(uri=table.uri))
+    _, result = execute(store, read_newest(store), InstantId(plan), spark_worker(spark, store))
+    assert (result.folded, result.action) == (100, kind_of)
+    assert seen(table.refresh()) == before
+    assert read_newest(store).totals.skipped == 0
+    assert sorted(tuple(row.values()) for row in table.to_spark(spark).toArrow().to_pylist()) == before
+    assert table.find(id=305).to_arrow()["note"].to_pylist() == ["newer 305"]
+    assert not table.plans()
 
 
 def test_files_that_are_there_are_adopted(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ Offsets, limits and refusals are asked for in this process, as Spark's own would
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,19 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 import needlefish as nf
 from needlefish.config import StoreConfig
-from needlefish.errors import InvalidError
+from needlefish.errors import FencedError, InvalidError
 from needlefish.model.log import TableState
+from needlefish.services.clean import CleanOptions, clean
 from needlefish.spark.source.data_source import NeedlefishSource
 from needlefish.spark.source.register import register_source
-from needlefish.spark.source.stream_write import EpochWriter, stream_writer
+from needlefish.spark.source.stream_write import EpochWriter, attempt_of, stream_writer
 from needlefish.spark.types import schema_to_spark
 from needlefish.store import RetriedStore, open_store
 from needlefish.table.evolve import Changes, evolve
 from needlefish.testing.changes import delete_table, upsert_table
 from needlefish.testing.tables import append_rows, build_table, scan_table
 from needlefish.timeline import read_newest
+from needlefish.timeline.replay import read_entries
 
 SCHEMA = "id int64, host string, n uint32"
 SPARK_SCHEMA = "id bigint, host string, n bigint"
@@ -186,6 +189,24 @@ def test_ranges_that_are_wrong(store: RetriedStore) -> None:
         crossed.reader(crossed.schema()).partitions()
 
 
+# All that may go goes, however young it is.
+AT_ONCE = CleanOptions(retained_versions=1, retained_seconds=0, grace_seconds=0)
+
+
+def changed(uri: str) -> list[int]:
+    """The versions that changed the table."""
+    return [entry.version for entry in nf.Table.open(uri).history()]
+
+
+def steps(uri: str) -> list[tuple[str, str]]:
+    """What the log says of writers, oldest first."""
+    store = open_store(StoreConfig(uri=uri))
+    newest = read_newest(store)
+    found = [entry.instant for entry in read_entries(store, newest.oldest, newest.version)][::-1]
+    merges = {step.id for step in found if step is not None and step.action == "merge"}
+    return [(step.id, step.step) for step in found if step is not None and step.id not in merges]
+
+
 def writer_of(store: RetriedStore, state: TableState, **options: str) -> EpochWriter:
     asked = CaseInsensitiveDict({"path": store.uri, "application": "readings"} | options)
     found = stream_writer(asked, schema_to_spark(state.definition.schema), False)
@@ -207,6 +228,97 @@ def test_an_epoch_that_comes_again_does_nothing(store: RetriedStore) -> None:
     newest = read_newest(store)
     assert sorted(row["id"] for row in scan_table(store, newest)[0].to_pylist()) == list(range(20))
     assert newest.last_batch("readings") == 1
+
+
+class Told:
+    """What Spark tells a task."""
+
+    said: dict[str, str] | None = None
+
+    @classmethod
+    def get(cls) -> "Told | None":
+        return None if cls.said is None else cls()
+
+    def getLocalProperty(self, name: str) -> str | None:
+        return (self.said or {}).get(name)
+
+
+@pytest.fixture
+def tell(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    monkeypatch.setattr("needlefish.spark.source.stream_write.TaskContext", Told)
+
+    def said(query: str = "query", run: str = "run", epoch: int = 0) -> None:
+        told = {"sql.streaming.queryId": query, "spark.jobGroup.id": run, "streaming.sql.batchId": str(epoch)}
+        monkeypatch.setattr(Told, "said", told)
+
+    return said
+
+
+def test_a_clean_beside_an_epoch(store: RetriedStore, tell: Callable[..., None]) -> None:
+    state = build_table(store, SCHEMA, "id", properties=SMALL)
+    tell()
+    writer = pickle.loads(pickle.dumps(writer_of(store, state)))
+    messages = [writer.write(batches(state, rows(some))) for some in (range(10), range(10, 20), range(0))]
+    there = [found.path for found in store.list("data/")]
+    clean(store, read_newest(store), AT_ONCE)
+    assert [found.path for found in store.list("data/")] == there != []
+    writer_of(store, state).commit(pickle.loads(pickle.dumps([*messages, None])), 0)
+    assert sorted(row["id"] for row in scan_table(store, read_newest(store))[0].to_pylist()) == list(range(20))
+    assert [step for _, step in steps(store.uri)] == ["inflight", "completed"]
+    # A copy of a task that begins when all is over.
+    with pytest.raises(FencedError):
+        writer.write(batches(state, rows(range(10))))
+    assert read_newest(store).instants == ()
+
+
+def test_an_epoch_that_is_aborted(store: RetriedStore, tell: Callable[..., None]) -> None:
+    state = build_table(store, SCHEMA, "id", properties=SMALL)
+    tell()
+    message = writer_of(store, state).write(batches(state, rows(range(10))))
+    writer_of(store, state).abort([message, None], 0)
+    assert [step for _, step in steps(store.uri)] == ["inflight", "rolled_back"]
+    with pytest.raises(FencedError):
+        writer_of(store, state).commit([message], 0)
+    clean(store, read_newest(store), AT_ONCE)
+    assert list(store.list("data/")) == []
+    # Where nobody has said anything, nothing can be known.
+    writer_of(store, state).abort([None], 0)
+    # Spark starts the query again, and the epoch comes in another run.
+    tell(run="another")
+    message = writer_of(store, state).write(batches(state, rows(range(10))))
+    writer_of(store, state).commit([message], 0)
+    assert read_newest(store).totals.visible_rows == 10
+
+
+def test_an_epoch_that_comes_again_in_another_run_ends_without_rows(store: RetriedStore, tell: Callable[..., None]) -> None:
+    state = build_table(store, SCHEMA, "id", properties=SMALL)
+    for run_id in ("first", "second"):
+        tell(run=run_id)
+        message = writer_of(store, state).write(batches(state, rows(range(10))))
+        writer_of(store, state).commit([message], 0)
+    said = steps(store.uri)
+    assert [step for _, step in said] == ["inflight", "completed", "inflight", "rolled_back"]
+    assert len({attempt for attempt, _ in said}) == 2
+    assert read_newest(store).totals.rows == 10
+
+
+def test_attempts_are_told_apart_by_all_that_names_them() -> None:
+    names = [("q", "r", "1", 5), ("q2", "r", "1", 5), ("q", "r2", "1", 5), ("q", "r", "2", 5), ("q", "r", "1", 6), ("q", "r", "15", 0)]
+    found = [attempt_of(*name) for name in names]
+    assert len(set(found)) == len(names)
+    assert all(re.fullmatch("[0-9a-f]{16}", attempt) for attempt in found)
+    assert attempt_of(*names[0]) == found[0]
+
+
+def test_tasks_that_are_told_nothing_announce_nothing(store: RetriedStore) -> None:
+    """Their files have ids of 32 digits, which a clean judges by age alone; the commit is an instant all the same."""
+    state = build_table(store, SCHEMA, "id", properties=SMALL)
+    message = writer_of(store, state).write(batches(state, rows(range(10))))
+    assert read_newest(store).version == state.version
+    assert {len(found.path.rsplit("/", 1)[-1]) for found in store.list("data/")} == {len("x" * 32 + ".parquet")}
+    writer_of(store, state).commit([message], 0)
+    assert [step for _, step in steps(store.uri)] == ["inflight", "completed"]
+    assert read_newest(store).totals.visible_rows == 10
 
 
 def test_an_epoch_whose_rows_were_written_under_an_older_version(store: RetriedStore) -> None:
@@ -299,17 +411,39 @@ def test_from_table_to_table_exactly_once(source_spark: SparkSession, store: Ret
     stream = source_spark.readStream.format("needlefish").load(store.uri)
     options = {"operation": "upsert", "orderBy": "n", "key": "id", "partitionBy": "host"}
     epochs = run(stream, copy, checkpoint, "needlefish", **options)
-    version = nf.Table.open(copy).version
+    before = changed(copy)
     for note in (checkpoint / "commits").glob(f"*{epochs - 1}*"):
         note.unlink()
     assert run(stream, copy, checkpoint, "needlefish", **options) == epochs
-    assert nf.Table.open(copy).version == version
+    assert changed(copy) == before
+    said = steps(copy)
+    # The epoch that came again was another attempt, since it was another run, and came to nothing.
+    assert [step for _, step in said[-2:]] == ["inflight", "rolled_back"]
+    assert said[-1][0] not in [attempt for attempt, _ in said[:-2]]
     append_rows(store, state, rows(range(20, 30)))
     run(stream, copy, checkpoint, "needlefish", **options)
     made = nf.Table.open(copy)
     assert sorted(row["id"] for row in made.scan().to_pylist()) == list(range(30))
     (name,) = made.describe().batches
     assert name == json.loads((checkpoint / "metadata").read_text())["id"]
+
+
+def test_the_tasks_of_an_epoch_are_one_attempt(source_spark: SparkSession, store: RetriedStore, tmp_path: Path) -> None:
+    """As Spark tells its tasks: were it not to, files would bear no attempt's name."""
+    state = build_table(store, SCHEMA, "id", rows(range(20)), properties=SMALL)
+    copy, checkpoint = str(tmp_path / "copy"), tmp_path / "checkpoint"
+    stream = source_spark.readStream.format("needlefish").load(store.uri).repartition(3)
+    run(stream, copy, checkpoint, "needlefish", key="id")
+    append_rows(store, state, rows(range(20, 40)))
+    run(stream, copy, checkpoint, "needlefish", key="id")
+    attempts = {attempt for attempt, step in steps(copy) if step == "completed"}
+    names = [found.path.rsplit("/", 1)[-1] for found in open_store(StoreConfig(uri=copy)).list("data/")]
+    assert len(names) >= 6
+    assert {name[:16] for name in names} <= attempts
+    assert all(len(name.removesuffix(".parquet")) == 48 for name in names)
+    assert len({name[:16] for name in names}) >= 2
+    assert {step for _, step in steps(copy)} == {"inflight", "completed"}
+    assert nf.Table.open(copy).scan().count() == 40
 
 
 def test_a_task_that_fails_leaves_nothing_of_its_epoch(source_spark: SparkSession, store: RetriedStore, tmp_path: Path) -> None:

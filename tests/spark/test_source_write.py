@@ -1,5 +1,6 @@
 """`df.write.format("needlefish")`: every mode, what is refused, and that nothing half-written is ever seen."""
 
+import pickle
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -11,11 +12,18 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.datasource import CaseInsensitiveDict
 
 import needlefish as nf
-from needlefish.errors import NotFoundError
+from needlefish.config import StoreConfig
+from needlefish.errors import FencedError, NotFoundError
+from needlefish.services.clean import CleanOptions, clean
 from needlefish.spark.source.data_source import NeedlefishSource
 from needlefish.spark.source.register import register_source
+from needlefish.spark.source.write import TableWriter
+from needlefish.store import RetriedStore, open_store
+from needlefish.timeline import read_newest
+from needlefish.timeline.replay import read_entries
 
 SCHEMA = "id bigint, host string, n int, v string"
 TABLE_SCHEMA = "id int64, host string, n int32, v string"
@@ -53,6 +61,18 @@ def table(uri: str, **options: Any) -> nf.Table:
     return nf.Table.create(uri, TABLE_SCHEMA, key="id", properties=SMALL, **options)
 
 
+def changed(uri: str) -> list[int]:
+    """The versions that changed the table: work that came to nothing is not among them."""
+    return [entry.version for entry in nf.Table.open(uri).history()]
+
+
+def steps(uri: str) -> list[str]:
+    """What the log says of instants, oldest first."""
+    store = open_store(StoreConfig(uri=uri))
+    entries = list(read_entries(store, 0, read_newest(store).version))[::-1]
+    return [entry.instant.step for entry in entries if entry.instant is not None]
+
+
 def test_append(spark: SparkSession, uri: str) -> None:
     created = table(uri, partition_by="host")
     write(frame(spark, rows(range(100))), uri)
@@ -63,6 +83,18 @@ def test_append(spark: SparkSession, uri: str) -> None:
     assert found.verify().problems == ()
     assert [entry.action for entry in found.history() if entry.rows] == ["append", "append"]
     assert found.version > created.version
+    assert steps(uri)[:4] == ["inflight", "completed"] * 2
+
+
+def test_files_bear_the_name_of_the_write_that_is_in_the_log(spark: SparkSession, uri: str) -> None:
+    table(uri, partition_by="host")
+    write(frame(spark, rows(range(100)), 4), uri)
+    store = open_store(StoreConfig(uri=uri))
+    (begun,) = [entry.instant for entry in read_entries(store, 1, 1)]
+    assert begun is not None
+    names = [found.path.rsplit("/", 1)[-1] for found in store.list("data/")]
+    assert len(names) >= 4
+    assert all(name.startswith(begun.id) for name in names)
 
 
 def test_rows_of_a_sorted_frame_make_few_files(spark: SparkSession, uri: str) -> None:
@@ -77,7 +109,8 @@ def test_append_refuses_a_key_that_two_tasks_have(spark: SparkSession, uri: str)
     with pytest.raises(PySparkException, match=r"the key \{'id': 49\} more than once"):
         write(twice, uri)
     assert stored(uri) == {}
-    assert nf.Table.open(uri).version == created.version
+    assert changed(uri) == [created.version]
+    assert steps(uri) == ["inflight", "rolled_back"]
 
 
 def test_a_new_path_becomes_a_table(spark: SparkSession, uri: str) -> None:
@@ -158,10 +191,11 @@ def test_upsert_moves_global_keys(spark: SparkSession, uri: str) -> None:
 def test_a_batch_comes_once(spark: SparkSession, uri: str, operation: str) -> None:
     table(uri)
     write(frame(spark, rows(range(10))), uri, operation=operation, batch="etl:17")
-    once = nf.Table.open(uri)
+    once = changed(uri)
     for batch in ("etl:17", "etl:16"):
         write(frame(spark, rows(range(10, 20))), uri, operation=operation, batch=batch)
-    assert nf.Table.open(uri).version == once.version
+    assert changed(uri) == once
+    assert steps(uri) == ["inflight", "completed", *(["inflight", "rolled_back"] * 2)]
     write(frame(spark, rows(range(10, 20))), uri, operation=operation, batch="etl:18")
     assert sorted(stored(uri)) == list(range(20))
     assert nf.Table.open(uri).describe().batches == {"etl": 18}
@@ -196,8 +230,7 @@ def test_a_task_that_fails_leaves_nothing_visible(spark: SparkSession, uri: str,
     options = {"operation": "upsert"} if mode == "upsert" else {}
     with pytest.raises(PySparkException, match="broken on purpose"):
         write(df, uri, "append" if mode == "upsert" else mode, **options)
-    found = nf.Table.open(uri)
-    assert (found.version, sorted(stored(uri))) == (made.version, list(range(10)))
+    assert (changed(uri)[0], sorted(stored(uri))) == (made.version, list(range(10)))
     # Others go on.
     write(frame(spark, rows(range(10, 20))), uri)
     assert sorted(stored(uri)) == list(range(20))
@@ -221,7 +254,9 @@ def test_rows_that_are_refused(spark: SparkSession, uri: str) -> None:
         write(frame(spark, rows(range(5))).withColumn("extra", sf.lit(1)), uri)
     with pytest.raises(PySparkException, match="cast it first"):
         write(frame(spark, rows(range(5))).withColumn("n", sf.lit("text")), uri)
-    assert nf.Table.open(uri).version == created.version
+    assert changed(uri) == [created.version]
+    # Of the others no row was ever touched.
+    assert steps(uri) == ["inflight", "rolled_back"]
 
 
 @pytest.mark.parametrize(
@@ -242,8 +277,6 @@ def test_rows_that_are_refused(spark: SparkSession, uri: str) -> None:
 )
 def test_options_that_are_wrong(spark: SparkSession, uri: str, options: dict[str, str], mode: str, message: str) -> None:
     """Asked as Spark asks, in this process: the words are what matters."""
-    from pyspark.sql.datasource import CaseInsensitiveDict
-
     table(uri)
     source = NeedlefishSource(CaseInsensitiveDict({"path": uri} | options))
     with pytest.raises(nf.errors.InvalidError, match=message.replace("(", r"\(")):
@@ -281,3 +314,73 @@ def test_sql(spark: SparkSession, uri: str) -> None:
         assert stored(uri) == dict.fromkeys(range(5, 8), ("c", 1, "z"))
     finally:
         spark.sql("DROP TABLE written")
+
+
+# All that may go goes, however young it is.
+AT_ONCE = CleanOptions(retained_versions=1, retained_seconds=0, grace_seconds=0)
+
+
+def asked(spark: SparkSession, uri: str, **options: str) -> TableWriter:
+    """The writer as Spark asks for it, in this process."""
+    found = NeedlefishSource(CaseInsensitiveDict({"path": uri} | options)).writer(frame(spark, []).schema, False)
+    assert isinstance(found, TableWriter)
+    return pickle.loads(pickle.dumps(found))
+
+
+def batches(numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
+    schema = pa.schema([("id", pa.int64()), ("host", pa.string()), ("n", pa.int32()), ("v", pa.string())])
+    return iter(pa.Table.from_pylist(rows(numbers), schema=schema).to_batches())
+
+
+def files(store: RetriedStore) -> list[str]:
+    return [found.path for found in store.list("data/")]
+
+
+def test_a_clean_beside_a_write(spark: SparkSession, uri: str) -> None:
+    table(uri)
+    store = open_store(StoreConfig(uri=uri))
+    writer = asked(spark, uri)
+    messages = [writer.write(batches(range(50))), writer.write(batches(range(50, 90))), None]
+    there = files(store)
+    clean(store, read_newest(store), AT_ONCE)
+    assert files(store) == there != []
+    writer.commit(messages)
+    assert sorted(stored(uri)) == list(range(90))
+    # What Spark might do after an error that came later: the commit stands, and is never begun again.
+    writer.abort(messages)
+    with pytest.raises(FencedError):
+        writer.write(batches(range(90, 95)))
+    assert sorted(stored(uri)) == list(range(90))
+    assert nf.Table.open(uri).verify().problems == ()
+
+
+def test_a_write_that_is_aborted(spark: SparkSession, uri: str) -> None:
+    created = table(uri)
+    store = open_store(StoreConfig(uri=uri))
+    writer = asked(spark, uri)
+    messages = [writer.write(batches(range(50))), None]
+    writer.abort(messages)
+    assert (read_newest(store).instants, changed(uri)) == ((), [created.version])
+    assert files(store)
+    clean(store, read_newest(store), AT_ONCE)
+    assert files(store) == []
+    with pytest.raises(FencedError):
+        writer.commit(messages)
+    assert stored(uri) == {}
+
+
+def test_a_new_path_is_written_in_one_attempt(spark: SparkSession, uri: str) -> None:
+    writer = asked(spark, uri, key="id")
+    messages = [writer.write(batches(range(50))), writer.write(batches(range(50, 90)))]
+    with pytest.raises(NotFoundError):
+        nf.Table.open(uri)
+    writer.commit(messages)
+    assert sorted(stored(uri)) == list(range(90))
+    assert steps(uri)[:2] == ["inflight", "completed"]
+    (begun,) = [entry.instant for entry in read_entries(open_store(StoreConfig(uri=uri)), 1, 1)]
+    assert begun is not None
+    assert all(found.rsplit("/", 1)[-1].startswith(begun.id) for found in files(open_store(StoreConfig(uri=uri))))
+    other = asked(spark, f"{uri}-other", key="id")
+    other.abort([other.write(batches(range(50)))])
+    with pytest.raises(NotFoundError):
+        nf.Table.open(f"{uri}-other")

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -14,10 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from needlefish.config import StoreConfig
-from needlefish.errors import ConflictError, InvalidError
+from needlefish.errors import ConflictError, FencedError, InvalidError
+from needlefish.model.chunkset import DATA_PREFIX
+from needlefish.model.instant import AttemptId
 from needlefish.model.log import Batch, TableState
-from needlefish.store import RetriedStore, open_store
-from needlefish.table.delivered import Delivery, DeliveryTask, commit_delivery, repeats, sorting
+from needlefish.runtime import Runtime
+from needlefish.services.clean import CleanOptions, clean
+from needlefish.store import RetriedStore, layered, open_store
+from needlefish.store.shapes import MEMORY
+from needlefish.table.create import create_table
+from needlefish.table.delivered import Delivery, DeliveryTask, commit_attempt, commit_delivery, repeats, sorting
 from needlefish.table.delivered.task import results_of
 from needlefish.table.evolve import Changes, evolve
 from needlefish.table.point.runs import indexed_keys
@@ -25,8 +31,19 @@ from needlefish.table.snapshot import Snapshot
 from needlefish.table.task import Written, collect
 from needlefish.table.verify import verify_table
 from needlefish.testing.changes import delete_table, upsert_table
+from needlefish.testing.explorer import explore
+from needlefish.testing.fake_clock import FakeClock
+from needlefish.testing.memory_store import MemoryStore
+from needlefish.testing.schedule import Outcome, World
+from needlefish.testing.scheduler import Worker
+from needlefish.testing.services import needed_objects
+from needlefish.testing.switch_points import log_appends
 from needlefish.testing.tables import append_rows, build_table, find_table, scan_table
+from needlefish.testing.timed_store import TimedStore
 from needlefish.timeline import read_newest, read_state_at
+from needlefish.timeline.detached import Detached, abandon
+from needlefish.timeline.heartbeat import HEARTBEAT_PREFIX
+from needlefish.timeline.replay import read_entries
 
 SCHEMA = "id int64, host string, n int64, v string"
 SMALL = {"chunkset_rows": 5, "granule_rows": 2}
@@ -272,3 +289,220 @@ def test_pieces_leave_no_file_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert len(spilled) > 3
     assert all(file.is_relative_to(tmp_path) for file in spilled)
     assert not list(tmp_path.iterdir())
+
+
+ATTEMPT = AttemptId("00c0ffee00c0ffee")
+# All that may go goes, however young it is.
+AT_ONCE = CleanOptions(retained_versions=1, retained_seconds=0, grace_seconds=0)
+OLD = [{"id": number, "host": "a", "n": 0, "v": "old"} for number in range(12)]
+NEW = [[{"id": number, "host": "ab"[number % 2], "n": 1, "v": "new"} for number in numbers] for numbers in (range(20, 40), range(40, 50))]
+
+
+def quiet() -> Runtime:
+    return Runtime(clock=FakeClock(), threads=False)
+
+
+@dataclass(kw_only=True)
+class Attempt:
+    """One delivery by several processes: each opens the store anew, and what they know of each other is what Spark would send."""
+
+    bare: TimedStore
+    clock: FakeClock
+    state: TableState
+    delivery: Delivery
+
+    def opened(self) -> RetriedStore:
+        return layered(self.bare, config=StoreConfig(uri=self.bare.uri), shape=MEMORY)
+
+    @property
+    def detached(self) -> Detached:
+        return Detached(attempt=ATTEMPT, action=self.delivery.action, base=self.state.version)
+
+    def task(self, rows: Sequence[Row]) -> bytes:
+        task = DeliveryTask(
+            definition=self.state.definition,
+            store=StoreConfig(uri=self.bare.uri),
+            version=self.state.version,
+            keeps_last=self.delivery.keeps_last,
+            detached=self.detached,
+        )
+        batches = pa.Table.from_pylist(list(rows), schema=self.state.definition.schema.to_arrow()).to_batches(3)
+        return task.within(self.opened(), batches, quiet())
+
+    def commit(self, messages: Sequence[bytes]) -> TableState:
+        return commit_attempt(self.opened(), self.state, self.detached, results_of(messages), self.delivery, quiet())
+
+    def clean(self) -> None:
+        store = self.opened()
+        clean(store, read_newest(store), AT_ONCE, quiet())
+
+    def objects(self) -> set[str]:
+        found = {found.path for found in self.bare.list() if found.path.rsplit("/", 1)[-1].startswith(ATTEMPT)}
+        return found - {f"{HEARTBEAT_PREFIX}{ATTEMPT}"}
+
+    def files(self) -> set[str]:
+        return {path for path in self.objects() if path.startswith(DATA_PREFIX)}
+
+    def said(self) -> list[str]:
+        newest = read_newest(self.bare)
+        found = [entry.instant for entry in read_entries(self.bare, max(newest.oldest, 1), newest.version)][::-1]
+        return [step.step for step in found if step is not None and step.id == ATTEMPT]
+
+
+def attempted(delivery: Delivery, **options: Any) -> Attempt:
+    clock = FakeClock()
+    bare = TimedStore(MemoryStore(clock), clock)
+    store = layered(bare, config=StoreConfig(uri=bare.uri), shape=MEMORY)
+    state = build_table(store, SCHEMA, "id", OLD, properties=SMALL, **options)
+    return Attempt(bare=bare, clock=clock, state=state, delivery=delivery)
+
+
+@pytest.mark.parametrize("operation", ["append", "overwrite", "upsert"])
+def test_a_clean_between_tasks_and_commit_leaves_the_files_alone(operation: Any) -> None:
+    attempt = attempted(Delivery(operation=operation), partition_by="host", indexes=None)
+    messages = []
+    for rows in NEW:
+        messages.append(attempt.task(rows))
+        written = attempt.objects()
+        attempt.clock.advance(110)
+        attempt.clean()
+        assert attempt.objects() == written
+    assert {path.split("/")[0] for path in written} == {"data", "_needlefish"}
+    done = attempt.commit(messages)
+    expected = [*([] if operation == "overwrite" else OLD), *NEW[0], *NEW[1]]
+    store = attempt.opened()
+    assert sorted(scan_table(store, done)[0].to_pylist(), key=lambda row: row["id"]) == expected
+    assert verify_table(Snapshot(store=store, state=done)).problems == ()
+    assert (done.instants, list(attempt.bare.list(HEARTBEAT_PREFIX))) == ((), [])
+    assert attempt.said()[-1] == "completed"
+    attempt.clean()
+    assert needed_objects(store, read_newest(store)) <= {found.path for found in attempt.bare.list()}
+
+
+def test_a_write_that_fell_silent_is_rolled_back_and_cannot_commit() -> None:
+    attempt = attempted(Delivery())
+    messages = [attempt.task(NEW[0])]
+    assert attempt.files()
+    attempt.clock.advance(121)
+    attempt.clean()
+    assert attempt.objects() == set()
+    # A task that comes later must not begin the attempt again: what the first one wrote is gone.
+    with pytest.raises(FencedError):
+        attempt.task(NEW[1])
+    with pytest.raises(FencedError, match="is over"):
+        attempt.commit(messages)
+    store = attempt.opened()
+    left = read_newest(store)
+    assert rows_of(store, left, KINDS["plain"]) == {(row["id"],): row for row in OLD}
+    assert (left.instants, attempt.objects()) == ((), set())
+    assert verify_table(Snapshot(store=store, state=left)).problems == ()
+
+
+def test_a_task_after_the_commit_takes_nothing_with_it() -> None:
+    """A second copy of a task begins when all is over; were it to begin the attempt again, a clean would roll the commit back."""
+    attempt = attempted(Delivery())
+    done = attempt.commit([attempt.task(rows) for rows in NEW])
+    with pytest.raises(FencedError):
+        attempt.task(NEW[0])
+    attempt.clock.advance(100_000)
+    attempt.clean()
+    store = attempt.opened()
+    assert scan_table(store, read_newest(store))[0].num_rows == scan_table(store, done)[0].num_rows == 42
+
+
+def test_a_write_that_is_given_up_leaves_nothing_inflight_and_its_files_to_a_clean() -> None:
+    attempt = attempted(Delivery())
+    attempt.task(NEW[0])
+    after = abandon(attempt.opened(), attempt.state, attempt.detached, "the write failed", quiet())
+    assert (after.instants, attempt.said()) == ((), ["inflight", "rolled_back"])
+    assert attempt.files()
+    attempt.clean()
+    assert attempt.objects() == set()
+    assert rows_of(attempt.opened(), read_newest(attempt.bare), KINDS["plain"]) == {(row["id"],): row for row in OLD}
+
+
+@pytest.mark.parametrize("tasks", [[[5, 5]], [[1, 9], [2, 9]]], ids=["a key that a task has twice", "a key that two tasks have"])
+def test_a_delivery_that_is_refused_ends_its_attempt(tasks: list[list[int]]) -> None:
+    attempt = attempted(Delivery())
+    messages = [attempt.task([OLD[0] | {"id": 100 + number} for number in numbers]) for numbers in tasks]
+    with pytest.raises(InvalidError, match="more than once"):
+        attempt.commit(messages)
+    left = read_newest(attempt.bare)
+    assert (left.instants, left.totals, attempt.said()) == ((), attempt.state.totals, ["inflight", "rolled_back"])
+    attempt.clean()
+    assert attempt.objects() == set()
+
+
+def test_without_rows_nothing_is_begun() -> None:
+    attempt = attempted(Delivery())
+    assert attempt.commit([attempt.task([]), attempt.task([])]) == attempt.state == read_newest(attempt.bare)
+    attempt.delivery = Delivery(operation="overwrite")
+    assert attempt.commit([attempt.task([])]).totals.visible_rows == 0
+    assert attempt.said() == ["inflight", "completed"]
+
+
+def test_a_batch_that_comes_again_ends_its_attempt_without_rows() -> None:
+    attempt = attempted(Delivery(batch=Batch(application="etl", number=17)))
+    append = replace(attempt.delivery)
+    deliver(attempt.opened(), attempt.state, [NEW[0]], append)
+    # The attempt reads the version before that.
+    done = attempt.commit([attempt.task(NEW[0])])
+    assert (done.instants, attempt.said()) == ((), ["inflight", "rolled_back"])
+    assert scan_table(attempt.opened(), done)[0].num_rows == 32
+
+
+def test_where_there_is_no_table_yet_the_commit_begins_the_attempt() -> None:
+    attempt = attempted(Delivery())
+    definition = attempt.state.definition
+    store = new_store()
+    task = DeliveryTask(definition=definition, store=store.config, version=0, detached=replace(attempt.detached, base=0), has_log=False)
+    schema = definition.schema.to_arrow()
+    messages = [task.within(store, pa.Table.from_pylist(rows, schema=schema).to_batches()) for rows in NEW]
+    assert all(ATTEMPT in found.path for found in store.list())
+    state = create_table(store, definition)
+    done = commit_attempt(store, state, replace(attempt.detached, base=0), results_of(messages), Delivery())
+    assert scan_table(store, done)[0].num_rows == 30
+    assert (done.version, done.instants) == (2, ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene(World):
+    attempt: Attempt
+
+
+def test_tasks_commit_and_clean_in_every_order_of_their_log_appends() -> None:
+    """Two tasks and a clean at once, then the commit: nothing of the tasks is missed."""
+
+    def make() -> Scene:
+        attempt = attempted(Delivery())
+        return Scene(store=attempt.bare, clock=attempt.clock, attempt=attempt)
+
+    def writing(rows: list[Row]) -> Callable[[Scene, Worker], object]:
+        def write(scene: Scene, worker: Worker) -> object:
+            attempt = scene.attempt
+            task = DeliveryTask(
+                definition=attempt.state.definition, store=worker.store().config, version=attempt.state.version, detached=attempt.detached
+            )
+            batches = pa.Table.from_pylist(rows, schema=attempt.state.definition.schema.to_arrow()).to_batches()
+            return task.within(worker.store(), batches, worker.runtime())
+
+        return write
+
+    def cleaning(scene: Scene, worker: Worker) -> object:
+        store = worker.store()
+        return clean(store, read_newest(store), AT_ONCE, worker.runtime())[1]
+
+    begun: list[bool] = []
+
+    def check(scene: Scene, outcomes: list[Outcome]) -> None:
+        outcomes[2].result()
+        refused = [outcome.error for outcome in outcomes[:2] if outcome.error is not None]
+        # The clean may take the version away that the tasks were about to read, but only before the first of them begins.
+        assert all(isinstance(error, ConflictError) for error in refused)
+        begun.append(not refused)
+        if not refused:
+            done = scene.attempt.commit([outcome.result() for outcome in outcomes[:2]])  # type: ignore[misc]
+            assert scan_table(scene.attempt.opened(), done)[0].num_rows == 42
+
+    explore(make, [writing(NEW[0]), writing(NEW[1]), cleaning], check, switches=None, relevant=log_appends)
+    assert any(begun)

@@ -83,6 +83,11 @@ class Heartbeat:
             raise FencedError(f"{self._path}: the heartbeat died {self._restarts} times ({failure!r}); stop this work") from failure
         self._ticker.start()
 
+    def leave(self) -> None:
+        """Stops where others may work on: a last beat gives them all the time there is, and the object stays."""
+        self._ticker.stop()
+        self.beat()
+
     def stop(self) -> None:
         """With the work. A crash before the deletion leaves an object that a clean removes."""
         self._ticker.stop()

@@ -67,14 +67,7 @@ class Work:
             raise FencedError(
                 f"instant {self.instant} was rolled back by another worker at or before version {newest.version}; stop, nothing of it was committed"
             )
-        if found.claim != self.claim:
-            raise FencedError(
-                f"instant {self.instant} was taken over by {found.claim.owner if found.claim else 'a rollback'}; stop, nothing of it was committed here"
-            )
-        if found.undone_by is not None:
-            raise FencedError(f"instant {self.instant} is being rolled back; stop, nothing of it was committed")
-        if found.cancelled:
-            raise FencedError(f"instant {self.instant} was cancelled; stop, nothing of it was committed")
+        check_held(found, self.claim.attempt)
         return found
 
     def complete(self, newest: TableState, proposal: Proposal) -> Proposal:
@@ -121,24 +114,33 @@ def working(store: Store, state: TableState, start: Start, runtime: Runtime, adm
 
     def propose(newest: TableState | None) -> Proposal:
         assert newest is not None, "the log of an open table never becomes empty"
-        _check_readable(store, state, newest)
+        check_readable(store, state.version, newest)
         if admit is not None:
             admit(newest)
-        claim = Claim(epoch=1, attempt=attempt, owner=this_process(), base=state.version)
-        step = InstantStep(
-            id=InstantId(attempt), step="inflight", action=start.action, claim=claim, target=start.target, reason=start.reason
-        )
-        return Proposal(action="claim", instant=step, oldest=None if start.oldest is None else start.oldest(newest))
+        return first_entry(attempt, start, state.version, newest)
 
-    with _held(store, state, InstantId(attempt), attempt, propose, runtime) as work:
-        try:
-            yield work
-        except BaseException as error:
-            if not work.ended and not start.is_rollback:
-                quietly_end(work, f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS])
-            raise
-        if not work.ended:
-            work.end("nothing to do")
+    with held(store, state, InstantId(attempt), attempt, propose, runtime) as work, ending(work, gives_up=not start.is_rollback):
+        yield work
+
+
+def first_entry(attempt: AttemptId, start: Start, base: int, newest: TableState) -> Proposal:
+    """What begins an instant that needs no plan, under the name of its only attempt."""
+    claim = Claim(epoch=1, attempt=attempt, owner=this_process(), base=base)
+    step = InstantStep(id=InstantId(attempt), step="inflight", action=start.action, claim=claim, target=start.target, reason=start.reason)
+    return Proposal(action="claim", instant=step, oldest=None if start.oldest is None else start.oldest(newest))
+
+
+@contextmanager
+def ending(work: Work, *, gives_up: bool = True) -> Iterator[Work]:
+    """Ends the instant with the block, if nothing in it has; after an error only what may be given up."""
+    try:
+        yield work
+    except BaseException as error:
+        if not work.ended and gives_up:
+            quietly_end(work, f"{type(error).__name__}: {error}"[:_REASON_CHARACTERS])
+        raise
+    if not work.ended:
+        work.end("nothing to do")
 
 
 @contextmanager
@@ -160,25 +162,31 @@ def claimed(store: Store, state: TableState, instant: InstantId, runtime: Runtim
         claim = Claim(epoch=found.epoch + 1, attempt=attempt, owner=this_process(), base=newest.version)
         return Proposal(action="claim", instant=InstantStep(id=instant, step="inflight", claim=claim))
 
-    with _held(store, state, instant, attempt, propose, runtime) as work:
+    with held(store, state, instant, attempt, propose, runtime) as work:
         yield work
 
 
-def _check_readable(store: Store, state: TableState, newest: TableState) -> None:
+def check_readable(store: Store, version: int, newest: TableState) -> None:
     """What an old version needs may be gone."""
-    if state.version < newest.oldest:
-        raise ConflictError(f"{store.uri}: version {state.version} was cleaned (the oldest is {newest.oldest}); refresh and repeat")
+    if version < newest.oldest:
+        raise ConflictError(f"{store.uri}: version {version} was cleaned (the oldest is {newest.oldest}); refresh and repeat")
+
+
+def check_held(found: Instant, attempt: AttemptId) -> None:
+    """Refuses an attempt that may not end the instant any more."""
+    if found.claim is None or found.claim.attempt != attempt:
+        raise FencedError(
+            f"instant {found.id} was taken over by {found.claim.owner if found.claim else 'a rollback'}; stop, nothing of it was committed here"
+        )
+    if found.undone_by is not None:
+        raise FencedError(f"instant {found.id} is being rolled back; stop, nothing of it was committed")
+    if found.cancelled:
+        raise FencedError(f"instant {found.id} was cancelled; stop, nothing of it was committed")
 
 
 @contextmanager
-def _held(
-    store: Store,
-    state: TableState,
-    instant: InstantId,
-    attempt: AttemptId,
-    propose: Callable[[TableState | None], Proposal],
-    runtime: Runtime,
-) -> Iterator[Work]:
+def held(store: Store, state: TableState, instant: InstantId, attempt: AttemptId, propose: Propose, runtime: Runtime) -> Iterator[Work]:
+    """The heart beats before the claim and until the block ends. What is claimed already needs no proposal."""
     owned = runtime.owned(attempt)
     heartbeat = Heartbeat(store, attempt, state.definition.properties.heartbeat_seconds, runtime)
     heartbeat.start()

@@ -1,7 +1,7 @@
 """The batch writer: tasks sort and write the rows that Spark gives them, the driver commits by what they hand back.
 
-Nothing is visible before the commit. What tasks wrote and no commit names, since one failed, was repeated or ran twice, are
-orphans, which a clean removes: `abort` leaves them, since a commit whose answer was lost may have made them true.
+All of them work for one attempt, which is drawn here and is in the log before the first file. Nothing is visible before the
+commit. What tasks wrote and no commit names, since one failed, was repeated or ran twice, a clean removes once the attempt is over.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,15 +11,17 @@ from pyspark.sql.datasource import CaseInsensitiveDict, DataSourceArrowWriter, W
 from pyspark.sql.types import StructType
 
 from needlefish.errors import AlreadyExistsError
+from needlefish.runtime import SYSTEM
 from needlefish.services.merge import tidy
 from needlefish.spark.source.declared import with_noted
 from needlefish.spark.source.write_options import batch_options
 from needlefish.spark.source.write_target import Target, find_target
 from needlefish.store import open_store
 from needlefish.table.create import create_table
-from needlefish.table.delivered import commit_delivery
+from needlefish.table.delivered import commit_attempt
 from needlefish.table.delivered.task import results_of
 from needlefish.table.task import collect
+from needlefish.timeline.detached import abandon
 
 
 class Written(WriterCommitMessage):
@@ -47,16 +49,27 @@ class TableWriter(DataSourceArrowWriter):
 
     def __init__(self, target: Target) -> None:
         self._target = target
+        self._attempt = SYSTEM.new_owner()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return Written(self._target.task(iterator))
+        return Written(self._target.attempted(self._attempt)(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        store = open_store(self._target.task.store)
-        # Before a table is made for them: rows that are refused leave nothing.
-        written = collect(results_of(message.result for message in messages if isinstance(message, Written)))
-        state = self._target.state or create_table(store, self._target.definition)
-        tidy(store, commit_delivery(store, state, written, self._target.delivery).state)
+        target = self._target
+        store = open_store(target.task.store)
+        results = results_of(message.result for message in messages if isinstance(message, Written))
+        state = target.state
+        if state is None:
+            # Before a table is made for them: rows that are refused leave nothing.
+            collect(results)
+            state = create_table(store, target.definition)
+        tidy(store, commit_attempt(store, state, target.detached(self._attempt), results, target.delivery))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Also after a commit that failed: one whose answer was lost has ended the attempt, and stands."""
+        target = self._target
+        if target.state is not None:
+            abandon(open_store(target.task.store), target.state, target.detached(self._attempt), "the write failed", SYSTEM)
 
 
 class NothingWriter(DataSourceArrowWriter):

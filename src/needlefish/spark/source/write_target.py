@@ -1,11 +1,12 @@
 """The table that a write goes to: there already, or to be made from the frame's columns and the options."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql.types import StructType
 
 from needlefish.errors import AlreadyExistsError, InvalidError, NotFoundError
 from needlefish.model.definition import TableDefinition
+from needlefish.model.instant import AttemptId
 from needlefish.model.log import TableState
 from needlefish.model.schema import Field
 from needlefish.model.types import is_nested
@@ -19,6 +20,7 @@ from needlefish.table.delivered import Delivery, DeliveryTask
 from needlefish.table.partition import parse_partition_by
 from needlefish.table.point.runs import indexed_keys
 from needlefish.timeline import read_newest
+from needlefish.timeline.detached import Detached
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +31,13 @@ class Target:
     state: TableState | None
     delivery: Delivery
     task: DeliveryTask
+
+    def detached(self, attempt: str) -> Detached:
+        return Detached(attempt=AttemptId(attempt), action=self.delivery.action, base=self.task.version)
+
+    def attempted(self, attempt: str) -> DeliveryTask:
+        """The task as part of an attempt."""
+        return replace(self.task, detached=self.detached(attempt))
 
 
 def find_target(store: RetriedStore, options: WriteOptions, schema: StructType) -> Target:
@@ -45,6 +54,7 @@ def find_target(store: RetriedStore, options: WriteOptions, schema: StructType) 
         indexed_keys={} if state is None else indexed_keys(state),
         keeps_last=delivery.keeps_last,
         order_by=None if delivery.order_by is None else delivery.order_by.id,
+        has_log=state is not None,
     )
     return Target(definition=definition, state=state, delivery=delivery, task=task)
 

@@ -3,7 +3,7 @@
 Each task sorts and writes its own; whoever commits finds the keys that several of them have.
 """
 
-from needlefish.table.delivered.commit import Delivery, commit_delivery
+from needlefish.table.delivered.commit import Delivery, commit_attempt, commit_delivery
 from needlefish.table.delivered.task import DeliveryTask
 
-__all__ = ["Delivery", "DeliveryTask", "commit_delivery"]
+__all__ = ["Delivery", "DeliveryTask", "commit_attempt", "commit_delivery"]

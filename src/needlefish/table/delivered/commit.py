@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import pyarrow as pa
+
 from needlefish.format.skips_record import Skips, skips_in
-from needlefish.model.log import Batch, TableState
+from needlefish.model.log import Action, Batch, TableState
 from needlefish.model.schema import Field
 from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import RetriedStore
@@ -18,12 +20,14 @@ from needlefish.table.delivered.repeats import hide_repeats, refuse_repeats
 from needlefish.table.row_changes import Committed, RowChanges, commit_changes, is_repeated
 from needlefish.table.scan import ScanRequest, plan_scan
 from needlefish.table.snapshot import Snapshot
-from needlefish.table.task import Written
+from needlefish.table.task import Written, collect
 from needlefish.table.upsert.compare import compare_here
 from needlefish.table.upsert.marks import Marks
 from needlefish.table.upsert.plan import ComparePlan
 from needlefish.table.upsert.run import healing_for, infos_written
 from needlefish.table.upsert.sources import Source
+from needlefish.timeline import Work
+from needlefish.timeline.detached import Detached, abandon, resumed
 
 Operation = Literal["append", "overwrite", "upsert"]
 
@@ -44,22 +48,52 @@ class Delivery:
         """Of rows with the same key; the other operations refuse them."""
         return self.operation == "upsert"
 
+    @property
+    def action(self) -> Action:
+        """What its instant says that it does."""
+        return "append" if self.operation == "append" else "upsert"
 
-def commit_delivery(store: RetriedStore, state: TableState, written: Written, delivery: Delivery, runtime: Runtime = SYSTEM) -> Committed:
+    @property
+    def needs_rows(self) -> bool:
+        """Whether there is nothing to commit without any."""
+        return self.operation != "overwrite" and self.batch is None
+
+
+def commit_attempt(
+    store: RetriedStore, state: TableState, detached: Detached, results: pa.Table, delivery: Delivery, runtime: Runtime = SYSTEM
+) -> TableState:
+    """Commits what the tasks of an attempt handed back, written under `state`, and ends the attempt in any case.
+
+    Tasks without rows begin nothing, so that a delivery without any leaves no trace in the log.
+    """
+    if not results.num_rows and delivery.needs_rows:
+        return abandon(store, state, detached, "no rows", runtime)
+    with resumed(store, state, detached, runtime) as work:
+        work.heartbeat.say("commit")
+        commit_delivery(store, work.since(state), collect(results), delivery, work.runtime, work)
+    return work.state
+
+
+def commit_delivery(
+    store: RetriedStore, state: TableState, written: Written, delivery: Delivery, runtime: Runtime = SYSTEM, work: Work | None = None
+) -> Committed:
     """Makes what was written under `state` part of the table, as one version; without rows and without a batch there is none."""
     if is_repeated(state, delivery.batch):
         return Committed(state=state, repeated=True)
     if delivery.operation == "upsert":
-        return _upsert(store, state, written, delivery, runtime)
+        return _upsert(store, state, written, delivery, runtime, work)
     refuse_repeats(store, state.definition, infos_written(written))
     if delivery.operation == "overwrite":
-        return _overwrite(store, state, written, delivery, runtime)
+        return _overwrite(store, state, written, delivery, runtime, work)
     if delivery.batch is not None:
-        return commit_changes(store, state, RowChanges(action="append", written=written, batch=delivery.batch), runtime=runtime)
-    return Committed(state=commit_append(store, state, written, runtime) if written.entries else state)
+        changes = RowChanges(action="append", written=written, batch=delivery.batch)
+        return commit_changes(store, state, changes, runtime=runtime, work=work)
+    return Committed(state=commit_append(store, state, written, runtime, work) if written.entries else state)
 
 
-def _overwrite(store: RetriedStore, state: TableState, written: Written, delivery: Delivery, runtime: Runtime) -> Committed:
+def _overwrite(
+    store: RetriedStore, state: TableState, written: Written, delivery: Delivery, runtime: Runtime, work: Work | None
+) -> Committed:
     """Hides every row there is, and those that others commit meanwhile; older versions still have them."""
 
     def heal(base: TableState, newest: TableState) -> Iterable[Skips]:
@@ -69,7 +103,7 @@ def _overwrite(store: RetriedStore, state: TableState, written: Written, deliver
     changes = RowChanges(
         action="upsert" if written.entries else "delete", written=written, skips=tuple(_everything(store, state)), batch=delivery.batch
     )
-    return commit_changes(store, state, changes, heal=heal, runtime=runtime)
+    return commit_changes(store, state, changes, heal=heal, runtime=runtime, work=work)
 
 
 def _everything(store: RetriedStore, state: TableState) -> Iterator[Skips]:
@@ -77,7 +111,7 @@ def _everything(store: RetriedStore, state: TableState) -> Iterator[Skips]:
     return (skips_in(info, range(info.rows)) for info in infos)
 
 
-def _upsert(store: RetriedStore, state: TableState, written: Written, delivery: Delivery, runtime: Runtime) -> Committed:
+def _upsert(store: RetriedStore, state: TableState, written: Written, delivery: Delivery, runtime: Runtime, work: Work | None) -> Committed:
     order = delivery.order_by
     infos = infos_written(written)
     repeats = tuple(hide_repeats(store, state.definition, infos, order))
@@ -87,7 +121,7 @@ def _upsert(store: RetriedStore, state: TableState, written: Written, delivery: 
     marks = jobs.compare(sources, compare) if state.runs_of("files") else Marks()
     heal = healing_for(store, sources, compare, jobs, marks.unsure)
     changes = RowChanges(action="upsert", written=written, skips=(*repeats, *marks.sure), batch=delivery.batch)
-    return commit_changes(store, state, changes, heal=heal, runtime=runtime)
+    return commit_changes(store, state, changes, heal=heal, runtime=runtime, work=work)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,26 @@
-"""What a task does with the rows that it was given: sort them, keep or refuse repeated keys, write chunksets."""
+"""What a task does with the rows that it was given: sort them, keep or refuse repeated keys, write chunksets.
+
+Its attempt is in the log before its first object is put: whichever task has rows first begins it.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from itertools import chain
 
 import pyarrow as pa
 
 from needlefish.config import StoreConfig
 from needlefish.model.definition import TableDefinition
-from needlefish.runtime import SYSTEM
+from needlefish.runtime import SYSTEM, Runtime
 from needlefish.store import Store, open_store
 from needlefish.table.chunkset_writer import WritePlan, write_chunksets
 from needlefish.table.delivered.sorting import sort_rows
 from needlefish.table.task import RESULT_SCHEMA, answered, hand_back
 from needlefish.table.upsert.distinct import Distinct, conformed
 from needlefish.table.upsert.plan import POSITION
+from needlefish.timeline.detached import Detached, beating
+from needlefish.timeline.heartbeat import Heartbeat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +36,41 @@ class DeliveryTask:
     indexed_keys: Mapping[str, int] = field(default_factory=dict)
     keeps_last: bool = False
     order_by: int | None = None
+    # What all ids begin with; without it they are those of a writer that announced nothing.
+    detached: Detached | None = None
+    # Where the table has yet to be made there is no log to begin the attempt in, and nobody who could clean.
+    has_log: bool = True
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> bytes:
         """The result as one message."""
         return self.within(open_store(self.store), batches)
 
-    def within(self, store: Store, batches: Iterable[pa.RecordBatch]) -> bytes:
+    def within(self, store: Store, batches: Iterable[pa.RecordBatch], runtime: Runtime = SYSTEM) -> bytes:
         """The same in a store that is open already."""
-        return _message(answered(self._written(batches, store)))
+        return _message(self._results(batches, store, runtime))
 
-    def _written(self, batches: Iterable[pa.RecordBatch], store: Store) -> Iterator[pa.RecordBatch]:
+    def _results(self, batches: Iterable[pa.RecordBatch], store: Store, runtime: Runtime) -> Iterator[pa.RecordBatch]:
+        rows = iter(batches)
+        first = next((batch for batch in rows if batch.num_rows), None)
+        if first is None:
+            return
+        with self._beating(store, runtime) as heartbeat:
+            for result in answered(self._written(chain([first], rows), store, runtime)):
+                if heartbeat is not None:
+                    heartbeat.say("write")
+                yield result
+
+    def _beating(self, store: Store, runtime: Runtime) -> AbstractContextManager[Heartbeat | None]:
+        if self.detached is None or not self.has_log:
+            return nullcontext()
+        return beating(store, self.detached, self.definition.properties, runtime)
+
+    def _written(self, batches: Iterable[pa.RecordBatch], store: Store, runtime: Runtime) -> Iterator[pa.RecordBatch]:
+        owner = "" if self.detached is None else self.detached.attempt
+        owned = runtime.owned(owner)
         rows = self._sorted(conformed(batches, self.definition, deleted_by=None))
-        plan = WritePlan(definition=self.definition, prev_max=self.version, indexed_keys=self.indexed_keys)
-        yield from hand_back(write_chunksets(_without_position(rows), plan, store, SYSTEM), plan, store, SYSTEM)
+        plan = WritePlan(definition=self.definition, prev_max=self.version, indexed_keys=self.indexed_keys, owner=owner)
+        yield from hand_back(write_chunksets(_without_position(rows), plan, store, owned), plan, store, owned)
 
     def _sorted(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         order = None if self.order_by is None else self.definition.schema.field_by_id(self.order_by)
