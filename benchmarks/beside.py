@@ -14,24 +14,23 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 from benchmarks.record import console, keep, machine
 from benchmarks.soak.place import Place, opened
-from needlefish.errors import ConflictError, FencedError, NeedlefishError
-from needlefish.services.execute import execute
+from needlefish.errors import NeedlefishError
 from needlefish.services.here_worker import here_worker
 from needlefish.services.merge import tidy
-from needlefish.services.planning import plan_rewrite
-from needlefish.services.schedule import schedule
+from needlefish.services.stopping import Stop
+from needlefish.services.tend import Event, TendedTable, TendOptions
 from needlefish.store import RetriedStore
 from needlefish.table.snapshot import Snapshot
 from needlefish.table.verify import verify_table
 from needlefish.testing.changes import upsert_table
 from needlefish.testing.tables import build_table, scan_table
-from needlefish.timeline import catch_up, read_newest
+from needlefish.timeline import read_newest
 
 ROWS, PARTITIONS, BATCH = 20_000, 8, 100
 SCHEMA = "id int64, part int64, n int64, text string"
@@ -86,23 +85,27 @@ def _check(store: RetriedStore, expected: dict[int, int]) -> None:
 
 
 def compact(place: Place) -> None:
-    """Plans and executes by policy, one cancellable plan after the other, until it is asked to stop."""
+    """As `needlefish tend` does it, one cancellable plan after the other, until it is asked to stop."""
     here = opened(place, 1)
     totals: Counter[str] = Counter()
-    state = read_newest(here.store)
+
+    class Teller:
+        """Counts what came of compactions."""
+
+        def tell(self, event: Event) -> None:
+            if event.action == "compaction":
+                totals["completed" if event.outcome == "done" else "preempted"] += 1
+                totals["files"] += int(str(event.facts.get("files_before", 0)))
+
+        def doing(self, table: str, what: str) -> AbstractContextManager[None]:
+            return nullcontext()
+
+    options = TendOptions(every_seconds=_IDLE_SECONDS, clean=False)
+    table = TendedTable(here.store, options, here_worker, Teller(), Stop())
     place.say("compacting")
     while not place.is_over:
-        state = catch_up(here.store, state) or state
-        plan = plan_rewrite(Snapshot(store=here.store, state=state), "compaction", {})
-        if plan is None:
-            time.sleep(_IDLE_SECONDS)
-            continue
-        try:
-            state, instant = schedule(here.store, state, plan)
-            state, _ = execute(here.store, state, instant.id, here_worker(here.store))
-            totals["completed"] += 1
-        except (ConflictError, FencedError):
-            totals["preempted"] += 1
+        table.tend()
+        time.sleep(_IDLE_SECONDS)
     Path(place.folder, "compactor.json").write_text(json.dumps({**totals, **here.met()}))
 
 

@@ -200,3 +200,18 @@ LINES = {
 def test_lines_of_a_loop(name: str) -> None:
     event, words = LINES[name]
     assert event_line(event) == f"1970-01-01 00:00:00.000  t  {words}"
+
+
+@pytest.mark.usefixtures("spark")
+def test_erasing_keys(cli: Run, attempt: Run, worn: str, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.jsonl"
+    keys.write_text('{"id": "k03", "host": "b"}\n{"id": "nobody", "host": "a"}\n')
+    out = cli("erase", worn, str(keys)).out
+    assert out.splitlines()[0].split() == ["place", "gone", "remain", "until", "looked", "at"]
+    assert "not everything is gone yet; 2 keys, 1 row deleted" in out
+    report = cli("erase", worn, str(keys), "--expire", "--grace", "0", "--json").json
+    assert report["complete"]
+    assert {place["remains"] for place in report["places"]} == {0}
+    assert cli("scan", worn, "--count").out == "59\n"
+    missing = attempt("erase", worn, "/nowhere.parquet", "--json")
+    assert (missing.code, json.loads(missing.err)["error"]) == (3, "NotFoundError")

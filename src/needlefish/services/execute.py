@@ -4,7 +4,7 @@ An attempt that fails is rolled back. An immutable plan then stands as if nobody
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from needlefish.errors import ConflictError, FencedError, JobFailedError, NeedlefishError, NotFoundError
@@ -76,6 +76,9 @@ def execute(
         # Over between the look and the claim.
         state = catch_up(store, state) or state
         return state, _ended(store, state, instant)
+    # The plan is over, and so is its object's use; a crash before this leaves it to a clean.
+    with suppress(NeedlefishError):
+        store.delete([plan_path(instant)])
     entry = next(iter(read_entries(store, work.state.version, work.state.version)))
     return work.state, _result(entry, found.plan, runtime.clock.monotonic() - started)
 
