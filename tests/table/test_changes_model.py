@@ -4,37 +4,29 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, get_args
+from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from needlefish.api.changes import changes_of
 from needlefish.config import StoreConfig
-from needlefish.format.files_record import encode_files
-from needlefish.format.run import IS_DELETED
-from needlefish.index.build import put_run
-from needlefish.model.log import Action, TableState
-from needlefish.runtime import SYSTEM
+from needlefish.model.log import TableState
 from needlefish.services.merge import merge
+from needlefish.services.rewrite import plan_compaction, rewrite_here
 from needlefish.store import RetriedStore, open_store
 from needlefish.table.changes import rows as changes_rows
 from needlefish.table.evolve import Changes, evolve
-from needlefish.table.scan import ScanRequest, plan_scan
 from needlefish.table.snapshot import Snapshot
 from needlefish.testing.changes import delete_table, upsert_table
-from needlefish.testing.tables import build_table, scan_table, write_rows
-from needlefish.timeline import Log, Proposal, read_newest, read_state_at
-from needlefish.version import WRITER
+from needlefish.testing.tables import build_table, scan_table
+from needlefish.timeline import read_newest, read_state_at
 
 SCHEMA = "id int64, host string, n int64, v string"
 SMALL = {"chunkset_rows": 5, "granule_rows": 2}
 Row = dict[str, Any]
 Key = tuple[object, ...]
-
-REWRITE: Any = "compaction" if "compaction" in get_args(Action) else "rebuild"
 
 _numbers = count()
 
@@ -82,8 +74,6 @@ class Writer:
             return None
         if step == "rewrite":
             rewrite(self.store, newest)
-            # Who has not seen it must heal, which is not what is tried here.
-            self.states.clear()
             return None
         if step == "delete":
             state, deleted = delete_table(self.store, base, [{"id": row["id"], "host": row["host"]} for row in rows])
@@ -94,14 +84,10 @@ class Writer:
 
 
 def rewrite(store: RetriedStore, state: TableState) -> None:
-    """The same rows in other files, as a compaction commits them: tombstones, and new chunksets."""
-    infos = list(plan_scan(Snapshot(store=store, state=state), ScanRequest()).chunksets())
-    new = [entry.info for entry in write_rows(store, state, scan_table(store, state)[0]).entries]
-    records = encode_files([*infos, *new])
-    gone = pa.array([found not in {info.id for info in new} for found in records["id"].to_pylist()], pa.bool_())
-    records = records.set_column(records.column_names.index(IS_DELETED), records.schema.field(IS_DELETED), gone)
-    run = put_run(store, "files", records, SYSTEM)
-    Log(store, WRITER).append(state, lambda _: Proposal(action=REWRITE, runs_added=(run,)))
+    """The same rows in other files."""
+    plan = plan_compaction(Snapshot(store=store, state=state), where="id is not null")
+    if plan is not None:
+        rewrite_here(store, state, plan)
 
 
 def rows_at(store: RetriedStore, state: TableState, kind: Kind) -> dict[Key, Row]:

@@ -301,7 +301,7 @@ class TestClaims:
     def test_what_is_over_cannot_be_claimed(self, end: Step) -> None:
         store = MemoryStore()
         made(store)
-        state = planned(store)
+        state = planned(store, cancellable=True)
         say(store, "claim", "plan", "inflight", claim=others_claim())
         say(store, "compaction" if end == "completed" else "rollback", "plan", end, claim=others_claim())
         with pytest.raises(NotFoundError, match="instant plan is over"), claimed(store, state, InstantId("plan"), quiet()):
