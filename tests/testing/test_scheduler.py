@@ -9,7 +9,7 @@ from math import comb, factorial, prod
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from needlefish.errors import AlreadyExistsError, NotFoundError
@@ -406,6 +406,7 @@ def program(steps: list[tuple[str, str]]) -> Toy:
     return work
 
 
+@settings(max_examples=15)
 @given(programs=st.lists(st.lists(STEPS, min_size=1, max_size=4), min_size=2, max_size=3), switches=st.integers(1, 3))
 def test_what_is_skipped_changes_no_result(programs: list[list[tuple[str, str]]], switches: int) -> None:
     switches = min(switches, 5 - len(programs))
