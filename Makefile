@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.needlefish-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test spark bench soak docs clean
+.PHONY: help setup demo check format test spark schedules bench soak docs clean
 
 help: ## print this help
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make the virtual environment and install everything, pinned
 
@@ -40,6 +40,9 @@ spark: setup ## all of Spark: local, a cluster of two workers, Spark Connect, ex
 
 bench: setup ## measure, beside the peers, in one run; results go to benchmarks/results
 	$(BIN)/python -m benchmarks
+
+schedules: setup ## two workers in every order of their store calls with up to three changes of the floor; tests run a part
+	NEEDLEFISH_ALL_SCHEDULES=1 $(BIN)/python -m pytest -q -s tests/services/test_schedules_services.py tests/services/test_schedules_upserts.py tests/services/test_clean_schedules.py
 
 soak: setup ## writers, services and finders on one table for minutes, on disk and on an S3 that fails; every answer checked
 	$(BIN)/python -m benchmarks.soak --on local

@@ -435,8 +435,9 @@ class Table:
 
         With `ended` also what ended in that many of the newest versions.
         """
-        self.refresh()
-        return Plans(read_status(self._store, self._state, ended=ended))
+        # The handle stays where it is: what is going on is the same whatever version it reads.
+        newest = catch_up(self._store, self._state) or self._state
+        return Plans(read_status(self._store, newest, ended=ended))
 
     def cancel(self, plan_id: str, *, force: bool = False) -> CancelResult:
         """Asks a plan to stop: from now on it cannot commit. Immutable ones only with `force`.
