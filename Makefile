@@ -33,7 +33,7 @@ format: setup ## let ruff write the code's shape
 	$(BIN)/ruff format src tests tools benchmarks examples
 
 test: setup ## all tests, with a real Spark and a real S3 protocol
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 spark: setup ## all of Spark: local, a cluster of two workers, Spark Connect, executors that die
 	SUITE=all $(BIN)/python -m pytest -q tests/spark tests/interop tests/cluster

@@ -130,21 +130,21 @@ def test_sql_declares_selects_and_makes_views(spark: SparkSession, uri: str, sto
         return spark.sql(query).collect()[0][0]
 
     try:
-        spark.sql(f"CREATE TABLE requests USING needlefish OPTIONS (path '{uri}')")
-        spark.sql("CREATE VIEW few AS SELECT id, n FROM requests WHERE n < 10")
+        spark.sql(f"CREATE TABLE declared_requests USING needlefish OPTIONS (path '{uri}')")
+        spark.sql("CREATE VIEW declared_few AS SELECT id, n FROM declared_requests WHERE n < 10")
         spark.sql(f"CREATE TEMPORARY VIEW fixed USING needlefish OPTIONS (path '{uri}', columns 'n')")
-        assert one("SELECT count(*) FROM requests") == len(VISIBLE)
-        assert one("SELECT max(n) FROM requests WHERE id IN ('k003', 'k004')") == 4
-        assert one("SELECT count(*) FROM few") == 8
+        assert one("SELECT count(*) FROM declared_requests") == len(VISIBLE)
+        assert one("SELECT max(n) FROM declared_requests WHERE id IN ('k003', 'k004')") == 4
+        assert one("SELECT count(*) FROM declared_few") == 8
         assert one("SELECT count(*) FROM fixed") == len(VISIBLE)
-        assert one("SELECT max(n) FROM requests WITH (where = \"id = 'k005'\")") == 5
+        assert one("SELECT max(n) FROM declared_requests WITH (where = \"id = 'k005'\")") == 5
 
         append_rows(store, state, [row(500)])
-        assert one("SELECT count(*) FROM requests") == len(VISIBLE) + 1, "a declared table is the newest version"
+        assert one("SELECT count(*) FROM declared_requests") == len(VISIBLE) + 1, "a declared table is the newest version"
         assert one("SELECT count(*) FROM fixed") == len(VISIBLE), "a temporary view stays on its version"
-        assert one(f"SELECT count(*) FROM requests WITH (version = {state.version})") == len(VISIBLE)
+        assert one(f"SELECT count(*) FROM declared_requests WITH (version = {state.version})") == len(VISIBLE)
     finally:
-        for statement in ("DROP VIEW IF EXISTS few", "DROP VIEW IF EXISTS fixed", "DROP TABLE IF EXISTS requests"):
+        for statement in ("DROP VIEW IF EXISTS declared_few", "DROP VIEW IF EXISTS fixed", "DROP TABLE IF EXISTS declared_requests"):
             spark.sql(statement)
     assert Path(uri, "data").exists(), "dropping the declaration leaves the table"
     assert scan_table(store, nf.Table.open(uri)._state, columns=["n"])[0].num_rows == len(VISIBLE) + 1
