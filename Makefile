@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.needlefish-installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test spark schedules bench soak docs clean
+.PHONY: help setup demo check format test long spark schedules bench soak docs clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,14 +35,17 @@ format: setup ## let ruff write the code's shape
 test: setup ## all tests, with a real Spark and a real S3 protocol
 	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
+long: setup ## all tests, those too that take minutes
+	NEEDLEFISH_LONG=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
+
 spark: setup ## all of Spark: local, a cluster of two workers, Spark Connect, executors that die
-	SUITE=all $(BIN)/python -m pytest -q tests/spark tests/interop tests/cluster
+	SUITE=all NEEDLEFISH_LONG=1 $(BIN)/python -m pytest -q tests/spark tests/interop tests/cluster
 
 bench: setup ## measure, beside the peers, in one run; results go to benchmarks/results
 	$(BIN)/python -m benchmarks
 
 schedules: setup ## two workers in every order of their store calls with up to three changes of the floor; tests run a part
-	NEEDLEFISH_ALL_SCHEDULES=1 $(BIN)/python -m pytest -q -s tests/services/test_schedules_services.py tests/services/test_schedules_upserts.py tests/services/test_clean_schedules.py
+	NEEDLEFISH_LONG=1 NEEDLEFISH_ALL_SCHEDULES=1 $(BIN)/python -m pytest -q -s tests/services/test_schedules_services.py tests/services/test_schedules_upserts.py tests/services/test_clean_schedules.py
 
 soak: setup ## writers, services and finders on one table for minutes, on disk and on an S3 that fails; every answer checked
 	$(BIN)/python -m benchmarks.soak --on local

@@ -1,6 +1,7 @@
 """Fixtures every room's tests may use: one Spark session and one S3 server for the whole run."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,27 @@ if TYPE_CHECKING:
 # Seeds are printed on failure; the number of examples is kept small so that the unit tests take seconds.
 settings.register_profile("needlefish", max_examples=60, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("needlefish")
+
+
+# Minutes in all: other stores, workloads and pairs of workers than those that every run tries. `make long` runs them too.
+LONG = re.compile(
+    r"test_schedules_services\.py::test_execute_and_(execute\[immutable|execute_after_a_death\[|upsert\[.*)-?up to"
+    r"|test_clean_schedules\.py::.*every call"
+    r"|test_everywhere\.py::test_the_suite_over_connect"
+    r"|test_log_contention\.py::test_every_entry_is_there_exactly_once\[s3"
+    r"|test_upsert_contention\.py::test_the_log_explains_what_is_visible\[s3"
+    r"|test_smoke\.py::.*\[events"
+    r"|test_kill_append\.py::"
+    r"|test_scheduler\.py::test_what_is_skipped_changes_no_result"
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ.get("NEEDLEFISH_LONG"):
+        return
+    for item in items:
+        if LONG.search(item.nodeid):
+            item.add_marker(pytest.mark.skip(reason="takes long; make long runs it"))
 
 
 @pytest.fixture(scope="session")
