@@ -33,7 +33,7 @@ format: setup ## let ruff write the code's shape
 	$(BIN)/ruff format src tests tools benchmarks examples
 
 test: setup ## all tests, with a real Spark and a real S3 protocol
-	$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 long: setup ## all tests, those too that take minutes
 	NEEDLEFISH_LONG=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile

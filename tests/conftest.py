@@ -26,7 +26,7 @@ settings.load_profile("needlefish")
 LONG = re.compile(
     r"test_schedules_services\.py::test_execute_and_(execute\[immutable|execute_after_a_death\[|upsert\[.*)-?up to"
     r"|test_clean_schedules\.py::.*every call"
-    r"|test_everywhere\.py::test_the_suite_over_connect"
+    r"|test_everywhere\.py::test_the_suite_"
     r"|test_log_contention\.py::test_every_entry_is_there_exactly_once\[s3"
     r"|test_upsert_contention\.py::test_the_log_explains_what_is_visible\[s3"
     r"|test_smoke\.py::.*\[events"
