@@ -50,10 +50,18 @@ def package(cluster: SparkCluster) -> Path:
     return nf.pack(cluster.folder / "needlefish.zip")
 
 
-def run(tests: Sequence[str], cluster: SparkCluster, master: str, settings: Mapping[str, str] | None = None, picked: str = "") -> None:
-    """A driver process: it has this environment, its executors have the cluster's."""
+def run(
+    tests: Sequence[str],
+    cluster: SparkCluster,
+    master: str,
+    settings: Mapping[str, str] | None = None,
+    picked: str = "",
+    path: Path | None = None,
+) -> None:
+    """A driver process: it has this environment, its executors have the cluster's. `path` is what its own Python processes also have."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK", "PYSPARK", "PYTEST"))}
     environment |= {"SUITE_MASTER": master, "SUITE_SETTINGS": json.dumps(settings or {}), "PYSPARK_PYTHON": cluster.python}
+    environment |= {} if path is None else {"PYTHONPATH": str(path)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "--durations=8", "-k", picked, *(str(HERE / name) for name in tests)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PATIENCE_SECONDS, check=False)
     print(ended.stdout)
@@ -69,8 +77,9 @@ def test_the_python_of_executors_does_not_have_us(cluster: SparkCluster) -> None
     assert "No module named 'needlefish'" in ended.stderr
 
 
-def test_the_suite_on_a_cluster(cluster: SparkCluster) -> None:
-    run(SUITE, cluster, cluster.master, picked="" if ALL else " or ".join(PICKED))
+def test_the_suite_on_a_cluster(cluster: SparkCluster, package: Path) -> None:
+    # Spark runs the driver's side of a stream in a process that has no files of the session: see the guide.
+    run(SUITE, cluster, cluster.master, picked="" if ALL else " or ".join(PICKED), path=package)
 
 
 def test_the_suite_over_connect(cluster: SparkCluster, package: Path) -> None:

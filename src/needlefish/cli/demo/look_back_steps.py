@@ -38,6 +38,8 @@ def _through_spark(stage: Stage) -> Facts:
     with shown("asking Spark", stage.spark, quiet=stage.quiet):
         stage.table.to_spark(stage.spark).createOrReplaceTempView("requests")
         rows = stage.spark.sql(query).toArrow()
+    # The session may be the caller's own.
+    stage.spark.catalog.dropTempView("requests")
     print_rows(stage.console, rows)
     return {"requests": sum(rows["requests"].to_pylist())}
 
