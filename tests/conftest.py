@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Seeds are printed on failure; the number of examples is kept small so that the unit tests take seconds.
-settings.register_profile("needlefish", max_examples=60, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "needlefish",
+    max_examples=60 if os.environ.get("NEEDLEFISH_LONG") else 30,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("needlefish")
 
 
@@ -31,6 +37,10 @@ LONG = re.compile(
     r"|test_upsert_contention\.py::test_the_log_explains_what_is_visible\[s3"
     r"|test_smoke\.py::.*\[events"
     r"|test_kill_append\.py::"
+    r"|test_clean_crash\.py::test_a_clean_that_dies_anywhere"
+    r"|test_point_coverage\.py::test_a_crash_at_any_call_of_a_(build|merge)_loses_nothing\[cuckoo"
+    r"|test_upsert_crash\.py::.*\[(upsert_present|delete_old)"
+    r"|test_verify\.py::test_no_damage_ends_a_verification\[[1-9]"
     r"|test_scheduler\.py::test_what_is_skipped_changes_no_result"
 )
 

@@ -110,7 +110,7 @@ def open_with_footer(store: Store, definition: TableDefinition, info: ChunksetIn
 
 
 def _parsed(data: bytes) -> Footer:
-    metadata = pq.read_metadata(pa.BufferReader(data))
+    metadata = pq.ParquetFile(pa.BufferReader(data)).metadata
     schema = metadata.schema
     return Footer(metadata=metadata, places=column_places(schema), paths=tuple(schema.column(n).path for n in range(len(schema))))
 

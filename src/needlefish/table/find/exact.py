@@ -39,6 +39,8 @@ def number_rows(wanted: Sequence[Column], rows: Sequence[Column]) -> tuple[Numbe
 
 def rows_of(wanted: Sequence[Column], rows: Sequence[Column]) -> pa.Array:
     """The places of rows that equal a wanted value, in ascending order."""
+    if len(wanted) == 1 and len(wanted[0]) > 1:
+        return pc.indices_nonzero(pc.is_in(_comparable(rows[0]), value_set=_comparable(wanted[0]), skip_nulls=True))
     if len(wanted[0]) != 1 or any(pa.types.is_floating(column.type) for column in wanted):
         return pa.array(np.flatnonzero(number_rows(wanted, rows)[1] >= 0))
     # One value, which is what most finds look for: comparing beats numbering by far.

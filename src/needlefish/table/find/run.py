@@ -13,7 +13,7 @@ from needlefish.runtime import in_parallel
 from needlefish.store import Meter
 from needlefish.table.chunkset_reader import footer_key
 from needlefish.table.find.candidates import candidates
-from needlefish.table.find.match import ROW, Match, match_rows
+from needlefish.table.find.match import Match, match_rows
 from needlefish.table.find.receipt import FindReceipt
 from needlefish.table.find.search import Candidate, Search
 from needlefish.table.find.wanted import Wanted
@@ -40,10 +40,16 @@ def find_rows(snapshot: Snapshot, wanted: Wanted, columns: Sequence[Field], mete
     with told_if_cleaned(snapshot.store, snapshot.state):
         left = list(candidates(search))
         found = _read(search, left, columns)
-    schema = pa.schema([field.to_arrow() for field in columns])
-    rows = pa.concat_tables([match.rows.drop_columns([ROW]) for match in found]) if found else schema.empty_table()
+    rows = _shown(found, columns)
     receipt.rows_returned = rows.num_rows
     return rows, receipt
+
+
+def _shown(found: Sequence[Match], columns: Sequence[Field]) -> pa.Table:
+    if not found:
+        return pa.schema([field.to_arrow() for field in columns]).empty_table()
+    parts = [match.rows.remove_column(0) for match in found]
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
 
 def _partitions(snapshot: Snapshot, wanted: Wanted) -> list[PartitionPath] | None:

@@ -147,8 +147,8 @@ def _wanted(definition: TableDefinition, fields: tuple[Field, ...], rows: Sequen
         fields = key_order
     types = [_checked_type(field) for field in fields]
     typed = [tuple(_typed(value, field) for value, field in zip(row, fields, strict=True)) for row in rows]
-    distinct = dict(sorted({encode_key(row, types): row for row in typed}.items()))
-    arrays = tuple(one_zero(pa.array([row[at] for row in distinct.values()], kind)) for at, kind in enumerate(types))
+    distinct = typed if len(typed) == 1 else list(dict(sorted({encode_key(row, types): row for row in typed}.items())).values())
+    arrays = tuple(one_zero(pa.array([row[at] for row in distinct], kind)) for at, kind in enumerate(types))
     return Wanted(fields=fields, arrays=arrays, is_key=fields == key_order)
 
 

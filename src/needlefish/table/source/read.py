@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from needlefish.index.asking import ask_each
 from needlefish.model.chunkset import ChunksetInfo
-from needlefish.runtime import in_parallel
 from needlefish.table.find import ROW, Candidate, Match, Wanted, match_rows
 from needlefish.table.partition.select import Selection
 from needlefish.table.predicate import fields_of, to_expression
@@ -74,7 +74,7 @@ def _matching(
     holds = to_expression(read.predicate)
     visible = _visible(snapshot, wanted, pieces, receipt)
     while some := list(islice(visible, _AT_ONCE)):
-        for match in in_parallel(lambda pair: match_rows(snapshot, pair[0], columns, pair[1]), some):
+        for match in ask_each(snapshot.store, lambda pair: match_rows(snapshot, pair[0], columns, pair[1]), some):
             rows = match.rows.drop_columns([ROW]).filter(holds).select([field.name for field in read.columns])
             _count(receipt, match, rows)
             yield from rows.to_batches()

@@ -7,9 +7,9 @@ from itertools import islice
 
 import pyarrow as pa
 
+from needlefish.index.asking import ask_each
 from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.definition import TableDefinition
-from needlefish.runtime import in_parallel
 from needlefish.table.find import ROW, Candidate, match_rows, number_rows, pairs_of, wanted_arrays
 from needlefish.table.skips import Hidden, with_hidden
 from needlefish.table.snapshot import Snapshot
@@ -32,7 +32,7 @@ class LocateTask:
         works = merged(parcels_of(batches))
         while some := list(islice(works, _AT_ONCE)):
             hidden = hidden_by_path(snapshot, [parcel.info for parcel in some if parcel.info is not None])
-            found = in_parallel(partial(self._result, snapshot, hidden), some)
+            found = ask_each(snapshot.store, partial(self._result, snapshot, hidden), some)
             yield from pa.concat_tables(found).combine_chunks().to_batches()
 
     def _result(self, snapshot: Snapshot, hidden: Mapping[str, Hidden | None], parcel: Parcel) -> pa.Table:

@@ -13,10 +13,10 @@ from pyroaring import BitMap
 
 from needlefish.format.metadata_key import file_key
 from needlefish.format.skips_record import Skips, skips_in
+from needlefish.index.asking import ask_each
 from needlefish.model.chunkset import ChunksetInfo, PartitionPath
 from needlefish.model.definition import TableDefinition
 from needlefish.model.schema import Field
-from needlefish.runtime import in_parallel
 from needlefish.store import RetriedStore, open_store
 from needlefish.table.find import ROW, Candidate, match_rows, number_rows, pairs_of, wanted_arrays
 from needlefish.table.skips import Hidden
@@ -104,7 +104,7 @@ def _marked(snapshot: Snapshot, parcels: Iterable[Parcel], order: Field | None) 
     found = Marks()
     while some := list(islice(works, _AT_ONCE)):
         hidden = hidden_by_path(snapshot, [parcel.info for parcel in some if parcel.info is not None])
-        for marks in in_parallel(partial(_unpacked, snapshot, hidden, order), some):
+        for marks in ask_each(snapshot.store, partial(_unpacked, snapshot, hidden, order), some):
             found = found.plus(marks)
     return found
 

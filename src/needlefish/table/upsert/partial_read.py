@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from needlefish.index.asking import ask_each
 from needlefish.model.chunkset import ChunksetInfo
 from needlefish.model.definition import TableDefinition
 from needlefish.model.schema import RESERVED, Field
-from needlefish.runtime import in_parallel
 from needlefish.store import RetriedStore, open_store
 from needlefish.table.find import ROW, match_rows, pairs_of
 from needlefish.table.skips import Hidden
@@ -95,7 +95,7 @@ class ReadOldTask:
         works = merged(parcels)
         while some := list(islice(works, _AT_ONCE)):
             hidden = hidden_by_path(snapshot, [parcel.info for parcel in some if parcel.info is not None])
-            for found in in_parallel(partial(_read, snapshot, self.plan, hidden), some):
+            for found in ask_each(snapshot.store, partial(_read, snapshot, self.plan, hidden), some):
                 yield from found
 
 
