@@ -30,7 +30,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--peers", type=chosen_peers, default=chosen_peers("all"), help="all, or names with commas")
     parser.add_argument("--questions", type=chosen_questions, default=chosen_questions("all"), help="all, a stage, or names with commas")
     parser.add_argument("--folder", type=Path, help="where the tables go while measuring; a temporary one by default")
-    parser.add_argument("--limit-seconds", type=float, default=1800, help="after which a peer has failed at a question")
+    parser.add_argument("--limit-seconds", type=float, default=300, help="after which a peer has failed at a question")
     parser.add_argument("--out", help="the name of the result")
     return parser
 
