@@ -1,8 +1,12 @@
 """Lance with a BTREE index, and Lance with its Bloom filter index, on the key and on the column that is asked by."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
+
+# Read when lance is imported. Its default fails at merging 250,000 rows: the rows to merge must fit into the pool.
+os.environ.setdefault("LANCE_MEM_POOL_SIZE", str(4 << 30))
 
 import lance
 import pyarrow as pa
@@ -17,7 +21,9 @@ class LanceBTree(Peer):
     """Rows in files of Lance's own default length: the documentation advises few large fragments."""
 
     name: ClassVar[str] = "lance-btree"
-    setup: ClassVar[str] = "write_dataset as it comes, BTREE on key and column; merge_insert; compact_files and optimize_indices"
+    setup: ClassVar[str] = (
+        "write_dataset as it comes, BTREE on key and column; memory pool of 4 GiB; merge_insert; compact_files and optimize_indices"
+    )
     index: ClassVar[Literal["BTREE", "BLOOMFILTER"]] = "BTREE"
 
     def load(self) -> None:
