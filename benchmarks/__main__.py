@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-# The report comes last: it draws what the others kept.
+# The report and the figures come last: they draw and tell what the others kept.
 RUNS = (
     "bloom",
     "pipeline",
@@ -20,6 +20,7 @@ RUNS = (
     "soak --on local",
     "soak --on s3",
     "report",
+    "figures",
 )
 
 

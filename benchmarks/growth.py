@@ -16,7 +16,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = arguments(__doc__)
     parser.set_defaults(rows=2_000)
     parser.add_argument("--workload", choices=sorted(WORKLOADS), default="requests")
-    parser.add_argument("--files", type=int, nargs="+", default=[100, 300, 1_000, 3_000, 10_000])
+    parser.add_argument("--files", type=int, nargs="+", default=[100, 1_000, 10_000])
     given = parser.parse_args(words)
     before = machine()
     terminal = console()

@@ -12,9 +12,19 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from benchmarks.budgets import judged
 from benchmarks.charts import bars, lines, save
 from benchmarks.record import RESULTS
-from benchmarks.report_tables import comparison_table, costs_table, machine_line, page, reasons_list, setups_list, upsert_table
+from benchmarks.report_tables import (
+    budgets_table,
+    comparison_table,
+    costs_table,
+    machine_line,
+    page,
+    reasons_list,
+    setups_list,
+    upsert_table,
+)
 
 PLOTS = Path(__file__).parent / "plots"
 Result = Mapping[str, Any]
@@ -26,7 +36,7 @@ _SCANS = ("scan", "scan_changed", "scan_maintained")
 
 def report(results: Path, plots: Path) -> str:
     """The page; what has not been measured yet is named on it."""
-    parts: list[str] = []
+    parts = [budgets(results)]
     for path in sorted(results.glob("compare-*.json")):
         parts += comparison(json.loads(path.read_text()), path, plots)
     for name, section in (("upsert", upsert), ("objectstore", objectstore)):
@@ -35,6 +45,10 @@ def report(results: Path, plots: Path) -> str:
     for path in sorted(results.glob("growth-*.json")):
         parts += growth(json.loads(path.read_text()), path, plots)
     return page(parts)
+
+
+def budgets(results: Path) -> str:
+    return f"<h2>What was promised</h2>{budgets_table(judged(results))}"
 
 
 def comparison(result: Result, path: Path, plots: Path) -> Iterator[str]:

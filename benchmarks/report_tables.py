@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from benchmarks.budget import Budget
 from benchmarks.charts import shown
 from benchmarks.peers import OURS
 
@@ -85,6 +86,18 @@ def reasons_list(result: Result) -> str:
 def setups_list(result: Result) -> str:
     items = "".join(f"<li><b>{escape(name)}</b>: {escape(peer['setup'])}" for name, peer in result["peers"].items())
     return f"<details><summary>How each peer is set up</summary><ul>{items}</ul></details>"
+
+
+def budgets_table(found: Iterable[Budget]) -> str:
+    rows = [
+        [
+            escape(budget.what),
+            *(f"<td>{escape(text)}</td>" for text in (budget.budget, budget.measured)),
+            "<td>yes</td>" if budget.met else "<td class=wrong>no</td>",
+        ]
+        for budget in found
+    ]
+    return _table(["budget", "promised", "measured", "met"], rows)
 
 
 def upsert_table(result: Result) -> str:

@@ -3,6 +3,7 @@
 A peer that fails or has no such verb stays in the result with the reason.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -34,6 +35,9 @@ class Contender:
     broken: Answer | None = None
 
     def ask(self, ask: Ask) -> Answer:
+        if ask.verb in WRITES:
+            # What others wrote is on its way to the disk. Who makes sure of their own bytes would wait for those too.
+            os.sync()
         found = self.broken or self.seat.ask(ask)
         if found.status == "ok" and ask.verb in ("upsert", "delete"):
             self.history.append(str(ask.argument))
@@ -81,6 +85,7 @@ def compare(
     write_shared(workload, _place(folder, "none"))
     with _seated(workload, peers, folder, seating) as contenders:
         loads = {contender.name: _load(contender, say) for contender in contenders}
+        os.sync()
         outcomes = {question.name: put(question, workload, contenders, folder, say) for question in questions}
     return Comparison(workload=workload, loads=loads, outcomes=outcomes, titles={question.name: question.title for question in questions})
 

@@ -20,10 +20,10 @@ from needlefish.table.point.coverage import Coverage
 from needlefish.table.since import removed_since
 from needlefish.table.skips import skips_of
 from needlefish.table.snapshot import Snapshot
-from needlefish.table.task import RESULT_SCHEMA, Written, collect
+from needlefish.table.task import Written
 from needlefish.timeline import Proposal, Work, commit
 
-NOTHING_WRITTEN = collect(RESULT_SCHEMA.empty_table())
+NOTHING_WRITTEN = Written(entries=(), runs=())
 
 # Called with the state that the keys were compared against and the newest one, once for each attempt to commit: compares
 # with what came between and returns the skips that are missing.

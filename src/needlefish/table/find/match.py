@@ -131,6 +131,9 @@ def _positioned(columns: Sequence[Field]) -> pa.Schema:
 def _admitted(store: Store, chunkset: OpenChunkset, candidate: Candidate, visible: Sequence[int]) -> list[tuple[int, Wanted]]:
     """The granules to read, each with the values that its range leaves possible."""
     numbers = visible if candidate.granules is None else [number for number in candidate.granules if number in visible]
+    if candidate.granules is not None and len(numbers) == len(candidate.wanted) == 1:
+        # Nothing to choose: to ask the footer would take longer than what it saves now and then.
+        return [(numbers[0], candidate.wanted)]
     parts = ((number, _in_range(chunkset, number, candidate.wanted)) for number in numbers)
     left = [(number, part) for number, part in parts if len(part)]
     # A point index has told granules apart better than their filters could. Where no value is left to two granules, all that a

@@ -6,10 +6,10 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from needlefish.index.asking import read_each
 from needlefish.index.cost import Cost
 from needlefish.model.chunkset import PartitionPath
 from needlefish.model.schema import Field
-from needlefish.runtime import in_parallel
 from needlefish.store import Meter
 from needlefish.table.chunkset_reader import footer_key
 from needlefish.table.find.candidates import candidates
@@ -77,7 +77,7 @@ def _read(search: Search, left: list[Candidate], columns: Sequence[Field]) -> li
     found: list[Match] = []
     visible = _visible(search, left)
     while some := list(islice(visible, _AT_ONCE)):
-        found += in_parallel(lambda pair: match_rows(search.snapshot, pair[0], columns, pair[1]), some)
+        found += read_each(search.snapshot.store, lambda pair: match_rows(search.snapshot, pair[0], columns, pair[1]), some)
     level.usage = search.meter.snapshot() - before
     level.files_out = sum(match.rows.num_rows > 0 for match in found)
     _sum_up(search.receipt, found)
