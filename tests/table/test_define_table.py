@@ -107,6 +107,22 @@ def test_a_wrong_property_is_refused(properties: dict[str, object], complaint: s
         _define(**properties)
 
 
+@pytest.mark.parametrize(
+    ("properties", "granule_rows"),
+    [
+        ({}, 4_096),
+        ({"chunkset_rows": 65_536}, 4_096),
+        ({"chunkset_rows": 20_000}, 1_250),
+        ({"chunkset_rows": 5_000}, 1_024),
+        # One granule is one granule, whatever it could have held.
+        ({"chunkset_rows": 100}, 4_096),
+        ({"chunkset_rows": 20_000, "granule_rows": 8_192}, 8_192),
+    ],
+)
+def test_small_chunksets_have_finer_granules(properties: dict[str, object], granule_rows: int) -> None:
+    assert _define(**properties).properties.granule_rows == granule_rows
+
+
 def test_properties_that_are_no_mapping_are_refused() -> None:
     with pytest.raises(InvalidError, match=r"properties is 5; give a mapping"):
         define_table(_SCHEMA, "id", (), 5)  # type: ignore[arg-type]

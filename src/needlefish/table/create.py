@@ -18,6 +18,9 @@ from needlefish.version import WRITER
 
 # Waits: none at all is a choice.
 _MAY_BE_ZERO = ("table_service_rollback_delay", "retained_seconds", "grace_seconds")
+# Of a chunkset too small for granules of the usual length; and how short they may be.
+_GRANULES = 16
+_LEAST_GRANULE_ROWS = 1_024
 _COMPRESSIONS = ("zstd", "lz4", "snappy", "gzip", "brotli", "none")
 
 
@@ -103,12 +106,20 @@ def _properties(given: Mapping[str, object]) -> Properties:
         if not _fits(value, known[name]) or (_is_number(value) and not (value >= 0 if name in _MAY_BE_ZERO else value > 0)):
             raise InvalidError(f"properties[{name!r}] is {value!r}; give a value {least} of the kind of the default {known[name]!r}")
     found = Properties(**{name: float(value) if isinstance(known[name], float) else value for name, value in given.items()})  # type: ignore[arg-type]
+    if "granule_rows" not in given:
+        found = replace(found, granule_rows=_granule_rows(found.chunkset_rows))
     if found.compression not in _COMPRESSIONS:
         raise InvalidError(f"properties['compression'] is {found.compression!r}; choose one of {', '.join(_COMPRESSIONS)}")
     for name in ("granule_bloom_probability", "file_bloom_probability"):
         if not getattr(found, name) < 1:
             raise InvalidError(f"properties[{name!r}] is {getattr(found, name)}; give a rate below 1, such as {known[name]}")
     return found
+
+
+def _granule_rows(chunkset_rows: int) -> int:
+    """Small files have short footers however fine their granules are, and a find in one decodes the less."""
+    usual = Properties().granule_rows
+    return max(_LEAST_GRANULE_ROWS, min(usual, chunkset_rows // _GRANULES)) if chunkset_rows > usual else usual
 
 
 def create_table(store: Store, definition: TableDefinition, runtime: Runtime = SYSTEM) -> TableState:
