@@ -1,7 +1,7 @@
 """One question to one peer: what is asked, what came back, and what it cost. Runs in the process that holds the peer."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,10 +52,47 @@ def answer(peer: Peer, ask: Ask) -> Answer:
     """Never raises for what a peer does: its refusal or its error is the answer."""
     try:
         return _asked(peer, ask)
-    except Unsupported as reason:
-        return Answer(status="unsupported", reason=str(reason))
     except Exception as error:  # noqa: BLE001 - peers raise whatever they like, and the report shows it
-        return Answer(status="failed", reason=f"{type(error).__name__}: {error}"[:500])
+        return _refusal(error)
+
+
+def answer_all(peer: Peer, asks: Sequence[Ask]) -> list[Answer]:
+    """Reads right after one another, as from a handle in use; what is to be done about them is done when all have come.
+
+    Ends with the first that fails. Memory is that of all together.
+    """
+    came: list[tuple[object, Answer]] = []
+    refused: list[Answer] = []
+    with _peaks(long=False) as peaks:
+        for ask in asks:
+            traffic(peer)
+            try:
+                started = time.perf_counter()
+                found = _VERBS[ask.verb](peer, ask.argument)
+                seconds = time.perf_counter() - started
+            except Exception as error:  # noqa: BLE001 - as above
+                refused = [_refusal(error)]
+                break
+            came.append((found, _counted(seconds, traffic(peer))))
+    return [*(_told(found, replace(cost, peak_bytes=peaks.total_bytes), peer) for found, cost in came), *refused]
+
+
+def _refusal(error: Exception) -> Answer:
+    if isinstance(error, Unsupported):
+        return Answer(status="unsupported", reason=str(error))
+    return Answer(status="failed", reason=f"{type(error).__name__}: {error}"[:500])
+
+
+def _counted(seconds: float, counted: Traffic | None) -> Answer:
+    if counted is None:
+        return Answer(seconds=seconds)
+    return Answer(seconds=seconds, requests=counted.requests, read_bytes=counted.read_bytes)
+
+
+def _told(came: object, found: Answer, peer: Peer) -> Answer:
+    if isinstance(came, pa.Table):
+        return replace(found, rows=canonical_rows(came, peer.workload), count=came.num_rows)
+    return replace(found, totals=came, count=came["rows"]) if isinstance(came, dict) else found
 
 
 def _asked(peer: Peer, ask: Ask) -> Answer:
@@ -64,30 +101,22 @@ def _asked(peer: Peer, ask: Ask) -> Answer:
     writes = ask.verb in WRITES and peer.place.local
     before = snapshot(peer.folder) if writes else {}
     traffic(peer)
-    with _peaks(ask.verb in WRITES) as peaks:
+    with _peaks(long=ask.verb in WRITES) as peaks:
         started = time.perf_counter()
         if ask.cold:
             peer.reopen()
         came = _VERBS[ask.verb](peer, ask.argument)
         seconds = time.perf_counter() - started
-    counted = traffic(peer)
-    found = Answer(
-        seconds=seconds,
-        peak_bytes=peaks.total_bytes,
-        requests=None if counted is None else counted.requests,
-        read_bytes=None if counted is None else counted.read_bytes,
-    )
+    found = replace(_counted(seconds, traffic(peer)), peak_bytes=peaks.total_bytes)
     if ask.verb in WRITES:
         found = replace(found, peaks=peaks.by_name())
     if writes:
         found = replace(found, written_bytes=written_bytes(before, snapshot(peer.folder)), kept_bytes=kept_bytes(peer.folder))
-    if isinstance(came, pa.Table):
-        return replace(found, rows=canonical_rows(came, peer.workload), count=came.num_rows)
-    return replace(found, totals=came, count=came["rows"]) if isinstance(came, dict) else found
+    return _told(came, found, peer)
 
 
 @contextmanager
-def _peaks(long: bool) -> Iterator[Peaks]:
+def _peaks(*, long: bool) -> Iterator[Peaks]:
     """Short questions are not watched by a thread, which would take some of the time that is measured."""
     forget_peaks()
     if long:

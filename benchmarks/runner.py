@@ -38,12 +38,15 @@ class Contender:
         if ask.verb in WRITES:
             # What others wrote is on its way to the disk. Who makes sure of their own bytes would wait for those too.
             os.sync()
-        found = self.broken or self.seat.ask(ask)
+        (found,) = self.ask_all([ask])
         if found.status == "ok" and ask.verb in ("upsert", "delete"):
             self.history.append(str(ask.argument))
         if found.status == "ok" and ask.verb == "maintain":
             self.maintained = True
         return found
+
+    def ask_all(self, asks: Sequence[Ask]) -> list[Answer]:
+        return [self.broken] if self.broken else self.seat.ask_all(asks)
 
     def misses(self, question: Question) -> Answer | None:
         """Why this question has no meaning for this peer now."""
@@ -138,16 +141,15 @@ def put(question: Question, workload: Workload, contenders: Sequence[Contender],
 
 
 def _turn(question: Question, burst: Sequence[Ask], contender: Contender, before: Sequence[Answer]) -> list[Answer]:
-    """Stops early after a failure, or when the patience with a slow reader is used up."""
-    found: list[Answer] = []
-    for ask in burst:
-        so_far = [*before, *found]
-        spent = sum(answer.seconds for answer in so_far)
-        tired = spent > PATIENCE_SECONDS and len(so_far) >= question.warm_ups + _FEWEST_ROUNDS and ask.verb not in WRITES
-        if tired or any(answer.status != "ok" for answer in so_far):
-            break
-        found.append(contender.misses(question) or contender.ask(ask))
-    return found
+    """Nothing after a failure, or when the patience with a slow reader is used up."""
+    spent = sum(answer.seconds for answer in before)
+    tired = spent > PATIENCE_SECONDS and len(before) >= question.warm_ups + _FEWEST_ROUNDS and burst[0].verb not in WRITES
+    if tired or any(answer.status != "ok" for answer in before):
+        return []
+    missing = contender.misses(question)
+    if missing is not None:
+        return [missing]
+    return [contender.ask(burst[0])] if len(burst) == 1 else contender.ask_all(burst)
 
 
 def _from(contenders: Sequence[Contender], number: int) -> list[Contender]:

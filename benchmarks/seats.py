@@ -3,12 +3,12 @@
 The process times itself; what travels through the pipe is not measured.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Protocol
 
-from benchmarks.answers import Answer, Ask, answer
+from benchmarks.answers import Answer, Ask, answer, answer_all
 from benchmarks.peers import Place, peer_type
 from benchmarks.workloads import Workload
 
@@ -17,6 +17,10 @@ class Seat(Protocol):
     """Answers one question after the other."""
 
     def ask(self, ask: Ask) -> Answer: ...
+
+    def ask_all(self, asks: Sequence[Ask]) -> list[Answer]:
+        """Several reads right after one another; fewer answers than asks end with the failure."""
+        ...
 
     def leave(self) -> None: ...
 
@@ -36,7 +40,12 @@ class InlineSeat:
             self._missing = f"not installed: {error}"
 
     def ask(self, ask: Ask) -> Answer:
-        return Answer(status="failed", reason=self._missing) if self._missing else answer(self._peer, ask)
+        return self.ask_all([ask])[0]
+
+    def ask_all(self, asks: Sequence[Ask]) -> list[Answer]:
+        if self._missing:
+            return [Answer(status="failed", reason=self._missing)]
+        return [answer(self._peer, asks[0])] if len(asks) == 1 else answer_all(self._peer, asks)
 
     def leave(self) -> None:
         if not self._missing:
@@ -60,19 +69,23 @@ class ProcessSeat:
         return self._process.pid or 0
 
     def ask(self, ask: Ask) -> Answer:
+        return self.ask_all([ask])[0]
+
+    def ask_all(self, asks: Sequence[Ask]) -> list[Answer]:
         if self._over:
-            return Answer(status="failed", reason=self._over)
+            return [Answer(status="failed", reason=self._over)]
+        verb = asks[0].verb
         try:
-            self._pipe.send(ask)
+            self._pipe.send(asks)
             if self._pipe.poll(self._limit_seconds):
-                found: Answer = self._pipe.recv()
+                found: list[Answer] = self._pipe.recv()
                 return found
-            self._over = f"stopped: no answer to {ask.verb} within {self._limit_seconds:.0f} s"
+            self._over = f"stopped: no answer to {verb} within {self._limit_seconds:.0f} s"
         except (EOFError, OSError):
             self._process.join()
-            self._over = f"its process ended with code {self._process.exitcode} during {ask.verb}"
+            self._over = f"its process ended with code {self._process.exitcode} during {verb}"
         self.leave()
-        return Answer(status="failed", reason=self._over)
+        return [Answer(status="failed", reason=self._over)]
 
     def leave(self) -> None:
         """The end of the pipe is the sign to go; a process that hangs is made to."""
@@ -87,8 +100,8 @@ def _serve(pipe: Connection, name: str, workload: Workload, place: Place) -> Non
     seat = InlineSeat(name, workload, place)
     while True:
         try:
-            ask = pipe.recv()
+            asks = pipe.recv()
         except EOFError:
             seat.leave()
             return
-        pipe.send(seat.ask(ask))
+        pipe.send(seat.ask_all(asks))
