@@ -29,7 +29,8 @@ def written(text: str, results: Path, document: Path) -> str:
     def block(found: re.Match[str]) -> str:
         name = found[2]
         make, source = BLOCKS[name]
-        lines = make(results, source, document)
+        there = not source or (results / f"{source}.json").exists()
+        lines = make(results, source, document) if there else [f"Not measured at its size yet: {source}.json."]
         return found[1] + "\n".join(lines) + "\n" + found[3]
 
     return _BLOCK.sub(block, text)

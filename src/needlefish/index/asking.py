@@ -24,6 +24,6 @@ def read_each(store: Store, read: Callable[[T], R], items: Sequence[T]) -> list[
     if local_path(store, "_") is None:
         return in_parallel(read, items)
     cores = min(os.cpu_count() or 1, len(items))
-    shares = in_parallel(lambda first: [(item, read(item)) for item in items[first::cores]], range(cores))
+    shares = in_parallel(lambda first: [(read(item),) for item in items[first::cores]], range(cores))
     dealt = chain.from_iterable(zip_longest(*shares))
-    return [found[1] for found in dealt if found is not None]
+    return [found[0] for found in dealt if found is not None]
