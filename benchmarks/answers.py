@@ -19,6 +19,9 @@ Verb = Literal["load", "open", "find", "find_by", "scan", "upsert", "delete", "m
 WRITES: tuple[Verb, ...] = ("load", "upsert", "delete", "maintain")
 Status = Literal["ok", "unsupported", "failed"]
 
+# No further ask of a turn begins after so long.
+_BURST_SECONDS = 2.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
@@ -59,12 +62,16 @@ def answer(peer: Peer, ask: Ask) -> Answer:
 def answer_all(peer: Peer, asks: Sequence[Ask]) -> list[Answer]:
     """Reads right after one another, as from a handle in use; what is to be done about them is done when all have come.
 
-    Ends with the first that fails. Memory is that of all together.
+    Ends with the first that fails, or when its time is up: whoever takes seconds gains nothing from being in use.
+    Memory is that of all together.
     """
     came: list[tuple[object, Answer]] = []
     refused: list[Answer] = []
+    end = time.perf_counter() + _BURST_SECONDS
     with _peaks(long=False) as peaks:
         for ask in asks:
+            if came and time.perf_counter() > end:
+                break
             traffic(peer)
             try:
                 started = time.perf_counter()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks.answers import WRITES, Answer, Ask
 from benchmarks.outcomes import Outcome, outcome, same
+from benchmarks.page_cache import PageCache
 from benchmarks.peers import Place, setup_of
 from benchmarks.peers.shared_files import write_shared
 from benchmarks.questions import Question
@@ -18,9 +19,9 @@ from benchmarks.seats import Seat, Seating
 from benchmarks.workloads import Workload
 
 Say = Callable[[str], None]
-# A peer that has been asked this long may skip the rest of a question's rounds, once it has answered three.
+# A peer that has been asked this long may skip the rest of a question's turns, once three of them were counted.
 PATIENCE_SECONDS = 20.0
-_FEWEST_ROUNDS = 3
+_FEWEST_TURNS = 3
 
 
 @dataclass(slots=True)
@@ -86,10 +87,14 @@ def compare(
     """Loads the workload into every peer under `folder`, then asks; `say` hears what is being done."""
     say("writing the shared files")
     write_shared(workload, _place(folder, "none"))
-    with _seated(workload, peers, folder, seating) as contenders:
+    with _seated(workload, peers, folder, seating) as contenders, PageCache(folder) as page_cache:
         loads = {contender.name: _load(contender, say) for contender in contenders}
-        os.sync()
-        outcomes = {question.name: put(question, workload, contenders, folder, say) for question in questions}
+        outcomes = {}
+        for question in questions:
+            say(f"{question.title}: reading all files")
+            os.sync()
+            page_cache.hold()
+            outcomes[question.name] = put(question, workload, contenders, folder, say)
     return Comparison(workload=workload, loads=loads, outcomes=outcomes, titles={question.name: question.title for question in questions})
 
 
@@ -122,28 +127,31 @@ def _load(contender: Contender, say: Say) -> Outcome:
 
 def put(question: Question, workload: Workload, contenders: Sequence[Contender], folder: Path, say: Say) -> dict[str, Outcome]:
     """One question to everybody, in turns of a few asks each."""
-    asks = question.asks(workload, question.rounds + question.warm_ups, folder)
+    asks = question.asks(workload, question.rounds, folder)
     if not asks:
         nothing = Outcome(status="unsupported", reason=f"{workload.name} has no such values")
         return {contender.name: nothing for contender in contenders}
     given: dict[str, list[Answer]] = {contender.name: [] for contender in contenders}
+    warm_ups = dict.fromkeys(given, 0)
     agreed: dict[str, bool | None] = dict.fromkeys(given)
     for number, first in enumerate(range(0, len(asks), question.burst)):
         burst = asks[first : first + question.burst]
         say(f"{question.title}: {first} of {len(asks)}")
-        turn = {contender.name: _turn(question, burst, contender, given[contender.name]) for contender in _from(contenders, number)}
+        turn = {one.name: _turn(question, number, burst, one, given[one.name]) for one in _from(contenders, number)}
         for place in range(len(burst)):
             _agree({name: found[place] for name, found in turn.items() if place < len(found)}, contenders, agreed)
         for name, found in turn.items():
             # Rows have been compared; a run of large answers need not keep them all.
             given[name] += [replace(answer, rows=None) for answer in found]
-    return {name: outcome(answers, question.warm_ups, agreed[name]) for name, answers in given.items()}
+            if number < question.warm_ups:
+                warm_ups[name] = len(given[name])
+    return {name: outcome(answers, warm_ups[name], agreed[name]) for name, answers in given.items()}
 
 
-def _turn(question: Question, burst: Sequence[Ask], contender: Contender, before: Sequence[Answer]) -> list[Answer]:
+def _turn(question: Question, number: int, burst: Sequence[Ask], contender: Contender, before: Sequence[Answer]) -> list[Answer]:
     """Nothing after a failure, or when the patience with a slow reader is used up."""
     spent = sum(answer.seconds for answer in before)
-    tired = spent > PATIENCE_SECONDS and len(before) >= question.warm_ups + _FEWEST_ROUNDS and burst[0].verb not in WRITES
+    tired = spent > PATIENCE_SECONDS and number >= question.warm_ups + _FEWEST_TURNS and burst[0].verb not in WRITES
     if tired or any(answer.status != "ok" for answer in before):
         return []
     missing = contender.misses(question)

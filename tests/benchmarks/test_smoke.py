@@ -24,7 +24,7 @@ pytestmark = [
 ]
 
 SIZES = Sizes(files=4, rows=300)
-SMALL = tuple(replace(question, rounds=1, warm_ups=0) for question in QUESTIONS)
+SMALL = tuple(replace(question, turns=1, warm_ups=0, burst=min(question.burst, 2)) for question in QUESTIONS)
 CHANGES = ("upsert_0.01%", "upsert_1%", "upsert_10%", "delete_1%")
 PLAIN = ("duckdb", "duckdb-cached", "datafusion", "polars", "spark")
 AFTER_CHANGES = {question.name for question in QUESTIONS if question.stage == "changed"}
@@ -113,7 +113,7 @@ def test_we_find_the_rows_of_the_workload(found: Comparison, folder: Path) -> No
 
 def test_a_failing_peer_is_reported(workload: Workload, tmp_path: Path) -> None:
     """A question that cannot be answered becomes a failure with its error, and the others go on."""
-    broken = Question(name="broken", title="", stage="loaded", rounds=2, asks=lambda *_: [Ask(verb="find_by", argument=None)] * 2)
+    broken = Question(name="broken", title="", stage="loaded", turns=1, asks=lambda *_: [Ask(verb="find_by", argument=None)] * 2)
     outcome = compare(workload, ("polars", "duckdb"), (broken, SMALL[0]), tmp_path, InlineSeat)
     assert outcome.outcomes["broken"]["polars"].status == "failed"
     assert outcome.outcomes["broken"]["polars"].reason.startswith("TypeError")

@@ -99,10 +99,8 @@ def test_a_row_group_costs_one_request_once_the_footer_is_known(store: RetriedSt
     assert spent.bytes_read < parquet / 10
 
 
-def test_known_spans_are_asked_for_at_once_and_the_rest_when_it_is_read(store: RetriedStore) -> None:
-    before = store.meter.snapshot()
-    file = SpanFile(store, "digits", 10, [ByteRange(1, 3), ByteRange(6, 2)])
-    assert (_spent_since(store, before).requests, _spent_since(store, before).bytes_read) == (2, 5)
+def test_what_is_held_costs_nothing_and_the_rest_is_asked_for_when_it_is_read(store: RetriedStore) -> None:
+    file = _held(store, "digits", 10, ByteRange(1, 3), ByteRange(6, 2))
     before = store.meter.snapshot()
     for start, size, wanted in ((1, 3, b"123"), (2, 1, b"2"), (6, 2, b"67"), (7, 0, b"")):
         file.seek(start)
@@ -114,8 +112,24 @@ def test_known_spans_are_asked_for_at_once_and_the_rest_when_it_is_read(store: R
     assert _spent_since(store, before).requests == 4
 
 
+def test_the_store_that_came_with_the_spans_pays_until_others_come(store: RetriedStore) -> None:
+    file = _held(store, "digits", 10, ByteRange(0, 2))
+    payer = store.apart()
+    file.hold([ByteRange(4, 2)], [b"45"], payer)
+    before = store.meter.snapshot()
+    for start, size, requests in ((4, 2, 0), (0, 2, 1)):
+        file.seek(start)
+        file.read_buffer(size)
+        assert payer.meter.snapshot().requests == requests
+    file.forget()
+    file.seek(4)
+    assert bytes(file.read_buffer(2)) == b"45"
+    assert payer.meter.snapshot().requests == 2
+    assert _spent_since(store, before).requests == 0
+
+
 def test_a_span_past_the_end_ends_with_the_object(store: RetriedStore) -> None:
-    file = SpanFile(store, "digits", 20, [ByteRange(8, 6)])
+    file = _held(store, "digits", 20, ByteRange(8, 6))
     file.seek(8)
     assert (bytes(file.read_buffer(6)), file.tell()) == (b"89", 10)
 
@@ -123,7 +137,13 @@ def test_a_span_past_the_end_ends_with_the_object(store: RetriedStore) -> None:
 def test_pyarrow_reads_row_groups_from_their_spans(store: RetriedStore, table: pa.Table, parquet: int) -> None:
     metadata = pq.read_metadata(io.BytesIO(store.get("t.parquet")))
     before = store.meter.snapshot()
-    file = SpanFile(store, "t.parquet", parquet, [ByteRange(0, parquet)])
+    file = _held(store, "t.parquet", parquet, ByteRange(0, parquet))
     found = pq.ParquetFile(file, metadata=metadata).read_row_groups([3, 7], use_threads=False)
     assert found.equals(pa.concat_tables([table.slice(3 * _GROUP, _GROUP), table.slice(7 * _GROUP, _GROUP)]))
     assert _spent_since(store, before).requests == 1
+
+
+def _held(store: RetriedStore, path: str, size: int, *spans: ByteRange) -> SpanFile:
+    file = SpanFile(store, path, size)
+    file.hold(spans, store.get_ranges(path, spans))
+    return file

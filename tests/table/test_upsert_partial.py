@@ -460,9 +460,11 @@ def test_any_series_of_updates_is_that_of_a_dict(data: st.DataObject) -> None:
         keys = data.draw(st.lists(st.integers(0, 15), min_size=1, max_size=6))
         rows = [{"id": key, "gone": data.draw(st.booleans()), **{name: data.draw(_value(name)) for name in names}} for key in keys]
         base = states[data.draw(st.integers(0, len(states) - 1))]
-        state, _ = update(store, base, rows, deleted_by="gone")
-        if state == base:
-            # Deletes of nothing: there is nothing to commit, whatever others did since.
+        state, result = update(store, base, rows, deleted_by="gone")
+        if not result.files and not result.deleted:
+            # Deletes of nothing that the base knows: there is nothing to commit, whatever others did since.
+            assert all(last["gone"] for last in {one["id"]: one for one in rows}.values())
+            assert base is not states[-1] or model.keys().isdisjoint(keys)
             continue
         states.append(state)
         for one in rows:

@@ -21,7 +21,7 @@ def ask_each(store: Store, ask: Callable[[T], R], items: Sequence[T]) -> list[R]
 def read_each(store: Store, read: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """The same for more work than a hop costs: on a local disk nothing waits, so that threads beyond the cores would only pass
     the interpreter's lock around."""
-    if local_path(store, "_") is None:
+    if len(items) <= 1 or local_path(store, "_") is None:
         return in_parallel(read, items)
     cores = min(os.cpu_count() or 1, len(items))
     shares = in_parallel(lambda first: [(read(item),) for item in items[first::cores]], range(cores))

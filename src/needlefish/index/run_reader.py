@@ -169,11 +169,11 @@ def _places(header: RunHeader, keys: Sequence[str]) -> list[int]:
 
 
 def _picked(block: pa.RecordBatch, keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The records with these keys, which are sorted as the block is: looking at one column beats filtering all of them."""
+    """The records with these keys, which are sorted as the block is: a few looks at one column beat filtering all of them."""
     column = block[KEY]
     for key in keys:
-        place = pc.index(column, pa.scalar(key, column.type)).as_py()
-        if place >= 0:
+        place = bisect_left(column, key, key=pa.StringScalar.as_py)
+        if place < len(column) and column[place].as_py() == key:
             yield block.slice(place, 1)
 
 

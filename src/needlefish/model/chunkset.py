@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, NewType
 
+import msgspec
+
 ChunksetId = NewType("ChunksetId", str)
 PartitionPath = NewType("PartitionPath", str)
 # A row key in key order; the name keeps it apart from the field `bytes` below.
@@ -17,9 +19,11 @@ DATA_PREFIX = "data/"
 Curve = Literal["linear", "zorder"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Granule:
-    """One row group: how many rows it has and where its bytes are."""
+class Granule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One row group: how many rows it has and where its bytes are.
+
+    Not a dataclass: a find makes all those of a file, and a frozen one takes nine times as long to make.
+    """
 
     rows: int
     offset: int

@@ -62,15 +62,23 @@ class StoreFile(io.RawIOBase):
 
 
 class SpanFile(StoreFile):
-    """Has the `spans` that are going to be read, all asked for in one call; a read outside of them is a request as ever.
+    """Has spans that are going to be read; a read outside of them is a request as ever.
 
     On a local disk this is as fast as a memory map, and it is metered and retried.
     """
 
-    def __init__(self, store: Store, path: str, size: int, spans: Sequence[ByteRange]) -> None:
+    def __init__(self, store: Store, path: str, size: int) -> None:
         super().__init__(store, path, size)
-        found = [store.get_range(path, spans[0])] if len(spans) == 1 else store.get_ranges(path, spans)
+        self._held: list[tuple[int, int, memoryview]] = []
+
+    def hold(self, spans: Sequence[ByteRange], found: Sequence[bytes], store: Store | None = None) -> None:
+        """These spans from now on; `store` pays for what is read besides."""
         self._held = [(span.start, span.end, memoryview(data)) for span, data in zip(spans, found, strict=True)]
+        if store is not None:
+            self._store = store
+
+    def forget(self) -> None:
+        self._held = []
 
     def read_buffer(self, size: int) -> "memoryview | bytes":
         """What pyarrow calls rather than `read` where it is there: nothing is copied."""

@@ -1,7 +1,9 @@
 """Python values that a caller gave, as values of a column's type; what does not fit is refused by name."""
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Context, Decimal, InvalidOperation
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -23,10 +25,10 @@ def coerce_value(value: object, kind: pa.DataType, argument: str, *, texts: bool
 
 
 def _coerced(value: object, kind: pa.DataType, *, texts: bool) -> object:
-    for applies, convert in _RULES:
-        if applies(kind):
-            return convert(value, kind, texts)
-    raise TypeError("values of this type cannot be compared")
+    convert = _rule(kind)
+    if convert is None:
+        raise TypeError("values of this type cannot be compared")
+    return convert(value, kind, texts)
 
 
 def _boolean(value: object, kind: pa.DataType, texts: bool) -> object:
@@ -112,6 +114,12 @@ _RULES = (
     (pa.types.is_date, _date),
     (pa.types.is_timestamp, _timestamp),
 )
+
+
+@lru_cache(maxsize=256)
+def _rule(kind: pa.DataType) -> Callable[[object, pa.DataType, bool], object] | None:
+    """Kept, since a find asks for the same few again and again."""
+    return next((convert for applies, convert in _RULES if applies(kind)), None)
 
 
 def _named(kind: pa.DataType) -> str:

@@ -97,7 +97,7 @@ def _exact(chunkset: OpenChunkset, numbers: list[int], wanted: Wanted, columns: 
     stored = chunkset.read_stored(numbers, list(dict.fromkeys([*wanted.fields, *columns])))
     places = rows_of(wanted.arrays, [chunkset.columns.column(stored, field) for field in wanted.fields])
     taken = stored.take(places)
-    positions = pa.chunked_array([pa.array(_positions(chunkset.info, numbers, places.to_numpy()), pa.int64())])
+    positions = pa.array(_positions(chunkset.info, numbers, places.to_numpy()))
     return pa.Table.from_arrays([positions, *(chunkset.columns.column(taken, field) for field in columns)], schema=_positioned(columns))
 
 
