@@ -10,6 +10,7 @@ RUNS = (
     "tag",
     "point_index",
     "skips",
+    "find_parts",
     "compare --workload requests",
     "compare --workload events",
     "compare --workload orders",

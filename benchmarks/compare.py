@@ -18,7 +18,7 @@ from benchmarks.outcomes import Outcome
 from benchmarks.peers import chosen_peers
 from benchmarks.questions import chosen_questions
 from benchmarks.record import console, keep, machine, progress
-from benchmarks.runner import Comparison, compare
+from benchmarks.runner import PATIENCE_SECONDS, Comparison, compare
 from benchmarks.seats import ProcessSeat
 from benchmarks.workloads import WORKLOADS, Sizes
 
@@ -31,6 +31,9 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--questions", type=chosen_questions, default=chosen_questions("all"), help="all, a stage, or names with commas")
     parser.add_argument("--folder", type=Path, help="where the tables go while measuring; a temporary one by default")
     parser.add_argument("--limit-seconds", type=float, default=300, help="after which a peer has failed at a question")
+    parser.add_argument(
+        "--patience-seconds", type=float, default=PATIENCE_SECONDS, help="after which a slow reader skips the rest of a question"
+    )
     parser.add_argument("--out", help="the name of the result")
     return parser
 
@@ -41,7 +44,7 @@ def run(given: argparse.Namespace, workload: str, sizes: Sizes) -> Comparison:
     try:
         seating = partial(ProcessSeat, limit_seconds=given.limit_seconds)
         with progress() as say:
-            return compare(WORKLOADS[workload](sizes), given.peers, given.questions, folder, seating, say)
+            return compare(WORKLOADS[workload](sizes), given.peers, given.questions, folder, seating, say, given.patience_seconds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

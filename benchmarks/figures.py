@@ -108,6 +108,24 @@ def scans(results: Path, source: str, document: Path) -> Iterator[str]:
     yield _origin(result, results / f"{source}.json", document)
 
 
+_PARTS = {
+    "find": "a find of a key in a file that the handle has not read yet",
+    "reads": "to open and read the index page, the footer and the granule, page cache warm",
+    "footer": "to parse the footer, in pyarrow",
+    "decode": "to decode the granule, in pyarrow",
+    "absent": "a find of a key that is not there",
+}
+
+
+def parts(results: Path, source: str, document: Path) -> Iterator[str]:
+    result = _read(results, source)
+    found = result["microseconds"]
+    rows = [[words, f"{found[name]:,.0f}"] for name, words in _PARTS.items()]
+    rows.insert(4, ["what is left: Python, ours and pyarrow's", f"{found['find'] - result['bound']:,.0f}"])
+    yield from _table(["", "microseconds"], rows)
+    yield _origin(result, results / f"{source}.json", document)
+
+
 def budgets(results: Path, source: str, document: Path) -> Iterator[str]:
     rows = [[found.what, found.budget, found.measured, "yes" if found.met else "**no**"] for found in judged(results)]
     yield from _table(["budget", "promised", "measured", "met"], rows)
@@ -121,6 +139,7 @@ BLOCKS: Mapping[str, tuple[Callable[[Path, str, Path], Iterator[str]], str]] = {
     "upsert": (upserts, "upsert"),
     "objectstore": (costs, "objectstore"),
     "growth": (growth, "growth-requests"),
+    "parts": (parts, "find_parts"),
     "scans": (scans, "skips"),
     "budgets": (budgets, ""),
 }

@@ -14,7 +14,8 @@ from benchmarks.workloads import WORKLOADS, Sizes
 
 def main(words: Sequence[str] | None = None) -> int:
     parser = arguments(__doc__)
-    parser.set_defaults(rows=2_000)
+    # At the largest size some take half a minute for a find.
+    parser.set_defaults(rows=2_000, patience_seconds=5)
     parser.add_argument("--workload", choices=sorted(WORKLOADS), default="requests")
     parser.add_argument("--files", type=int, nargs="+", default=[100, 1_000, 10_000])
     given = parser.parse_args(words)

@@ -18,6 +18,7 @@ from benchmarks.peers import PEERS, Place, setup_of
 from benchmarks.peers.shared_files import write_shared
 from benchmarks.questions import QUESTIONS
 from benchmarks.record import console, keep, machine
+from benchmarks.runner import PATIENCE_SECONDS
 from benchmarks.seats import ProcessSeat, Seat
 from benchmarks.slow_s3 import SlowS3, slow_s3
 from benchmarks.workloads import WORKLOADS, Sizes, Workload
@@ -28,6 +29,8 @@ READ_DOLLARS, WRITE_DOLLARS = 0.40, 5.00
 ASKED = ("find_one", "find_one_cold", "find_absent", "find_by_column")
 _ROUNDS = 10
 _WARM_UPS = 2
+# Of whoever has used up the patience.
+_FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +46,11 @@ class Cost:
     dollars_per_million: float = 0.0
 
 
-def finds(seat: Seat, s3: SlowS3, asks: Sequence[Ask], warm_ups: int) -> Cost:
+def finds(seat: Seat, s3: SlowS3, asks: Sequence[Ask], warm_ups: int, patience_seconds: float = PATIENCE_SECONDS) -> Cost:
     times, requests, sent, dollars = [], [], [], []
-    for ask in asks:
+    for number, ask in enumerate(asks):
+        if number >= warm_ups + _FEWEST and sum(times) > 1000 * patience_seconds:
+            break
         before = s3.counts()
         found = seat.ask(ask)
         if found.status != "ok":
@@ -65,7 +70,7 @@ def finds(seat: Seat, s3: SlowS3, asks: Sequence[Ask], warm_ups: int) -> Cost:
     )
 
 
-def measure(name: str, workload: Workload, s3: SlowS3, limit_seconds: float) -> dict[str, Cost]:
+def measure(name: str, workload: Workload, s3: SlowS3, limit_seconds: float, patience_seconds: float) -> dict[str, Cost]:
     root = f"s3://{s3.server.bucket}"
     seat = ProcessSeat(name, workload, Place(shared=f"{root}/shared", own=f"{root}/{name}", options=s3.server.options), limit_seconds)
     try:
@@ -75,7 +80,7 @@ def measure(name: str, workload: Workload, s3: SlowS3, limit_seconds: float) -> 
             if ready.status != "ok":
                 return dict.fromkeys(ASKED, Cost(status=ready.status, reason=f"{verb}: {ready.reason}"))
         s3.delay(DELAY_MS)
-        return {question: finds(seat, s3, asks, warm_ups) for question, asks, warm_ups in questions(workload)}
+        return {question: finds(seat, s3, asks, warm_ups, patience_seconds) for question, asks, warm_ups in questions(workload)}
     finally:
         s3.delay(0)
         seat.leave()
@@ -103,6 +108,20 @@ def shown(results: dict[str, dict[str, Cost]], workload: Workload) -> Table:
     return table
 
 
+def report(workload: Workload, results: dict[str, dict[str, Cost]]) -> dict[str, object]:
+    return {
+        "workload": workload.name,
+        "files": workload.sizes.files,
+        "rows_per_file": workload.sizes.rows,
+        "delay_ms": DELAY_MS,
+        "dollars": {"million_reads": READ_DOLLARS, "million_writes": WRITE_DOLLARS},
+        "peers": {
+            name: {"setup": setup_of(name), "questions": {question: asdict(cost) for question, cost in costs.items()}}
+            for name, costs in results.items()
+        },
+    }
+
+
 def main(words: Sequence[str] | None = None) -> int:
     parser = arguments(__doc__)
     parser.add_argument("--workload", choices=sorted(WORKLOADS), default="requests")
@@ -114,19 +133,11 @@ def main(words: Sequence[str] | None = None) -> int:
     with slow_s3() as s3:
         root = f"s3://{s3.server.bucket}"
         write_shared(workload, Place(shared=f"{root}/shared", own=f"{root}/none", options=s3.server.options))
-        results = {name: measure(name, workload, s3, given.limit_seconds) for name in given.peers}
-    report = {
-        "workload": workload.name,
-        "files": given.files,
-        "rows_per_file": given.rows,
-        "delay_ms": DELAY_MS,
-        "dollars": {"million_reads": READ_DOLLARS, "million_writes": WRITE_DOLLARS},
-        "peers": {
-            name: {"setup": setup_of(name), "questions": {question: asdict(cost) for question, cost in costs.items()}}
-            for name, costs in results.items()
-        },
-    }
-    path = keep(given.out or "objectstore", report, before)
+        results: dict[str, dict[str, Cost]] = {}
+        for name in given.peers:
+            results[name] = measure(name, workload, s3, given.limit_seconds, given.patience_seconds)
+            # Kept after each peer, so that a long run that is stopped leaves what it has.
+            path = keep(given.out or "objectstore", report(workload, results), before)
     console().print(shown(results, workload))
     console().print(f"written to {path}")
     return 0

@@ -19,9 +19,8 @@ from benchmarks.seats import Seat, Seating
 from benchmarks.workloads import Workload
 
 Say = Callable[[str], None]
-# A peer that has been asked this long may skip the rest of a question's turns, once three of them were counted.
+# A peer that has been asked this long may skip the rest of a question's turns. If that was before any was counted, all are.
 PATIENCE_SECONDS = 20.0
-_FEWEST_TURNS = 3
 
 
 @dataclass(slots=True)
@@ -82,7 +81,13 @@ class Comparison:
 
 
 def compare(
-    workload: Workload, peers: Sequence[str], questions: Sequence[Question], folder: Path, seating: Seating, say: Say = lambda _: None
+    workload: Workload,
+    peers: Sequence[str],
+    questions: Sequence[Question],
+    folder: Path,
+    seating: Seating,
+    say: Say = lambda _: None,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> Comparison:
     """Loads the workload into every peer under `folder`, then asks; `say` hears what is being done."""
     say("writing the shared files")
@@ -94,7 +99,7 @@ def compare(
             say(f"{question.title}: reading all files")
             os.sync()
             page_cache.hold()
-            outcomes[question.name] = put(question, workload, contenders, folder, say)
+            outcomes[question.name] = put(question, workload, contenders, folder, say, patience_seconds)
     return Comparison(workload=workload, loads=loads, outcomes=outcomes, titles={question.name: question.title for question in questions})
 
 
@@ -125,7 +130,9 @@ def _load(contender: Contender, say: Say) -> Outcome:
     return outcome([loaded], 0, None)
 
 
-def put(question: Question, workload: Workload, contenders: Sequence[Contender], folder: Path, say: Say) -> dict[str, Outcome]:
+def put(
+    question: Question, workload: Workload, contenders: Sequence[Contender], folder: Path, say: Say, patience_seconds: float
+) -> dict[str, Outcome]:
     """One question to everybody, in turns of a few asks each."""
     asks = question.asks(workload, question.rounds, folder)
     if not asks:
@@ -137,7 +144,7 @@ def put(question: Question, workload: Workload, contenders: Sequence[Contender],
     for number, first in enumerate(range(0, len(asks), question.burst)):
         burst = asks[first : first + question.burst]
         say(f"{question.title}: {first} of {len(asks)}")
-        turn = {one.name: _turn(question, number, burst, one, given[one.name]) for one in _from(contenders, number)}
+        turn = {one.name: _turn(question, burst, one, given[one.name], patience_seconds) for one in _from(contenders, number)}
         for place in range(len(burst)):
             _agree({name: found[place] for name, found in turn.items() if place < len(found)}, contenders, agreed)
         for name, found in turn.items():
@@ -148,10 +155,11 @@ def put(question: Question, workload: Workload, contenders: Sequence[Contender],
     return {name: outcome(answers, warm_ups[name], agreed[name]) for name, answers in given.items()}
 
 
-def _turn(question: Question, number: int, burst: Sequence[Ask], contender: Contender, before: Sequence[Answer]) -> list[Answer]:
+def _turn(
+    question: Question, burst: Sequence[Ask], contender: Contender, before: Sequence[Answer], patience_seconds: float
+) -> list[Answer]:
     """Nothing after a failure, or when the patience with a slow reader is used up."""
-    spent = sum(answer.seconds for answer in before)
-    tired = spent > PATIENCE_SECONDS and number >= question.warm_ups + _FEWEST_TURNS and burst[0].verb not in WRITES
+    tired = sum(answer.seconds for answer in before) > patience_seconds and burst[0].verb not in WRITES
     if tired or any(answer.status != "ok" for answer in before):
         return []
     missing = contender.misses(question)
