@@ -6,6 +6,7 @@ Pages that a process has mapped stay.
 
 import mmap
 import os
+import resource
 from pathlib import Path
 from types import TracebackType
 
@@ -15,6 +16,9 @@ class PageCache:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # Python keeps a file open for as long as it is mapped.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         # By inode, size and time of change: a file that was replaced is another one.
         self._held: dict[tuple[int, int, int], mmap.mmap] = {}
 
