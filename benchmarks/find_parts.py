@@ -84,6 +84,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--files", type=int, default=1_000)
     parser.add_argument("--rows", type=int, default=20_000)
+    parser.add_argument("--out", default="find_parts", help="the name of the result")
     given = parser.parse_args(words)
     workload = WORKLOADS["requests"](Sizes(files=given.files, rows=given.rows))
     before = machine()
@@ -94,9 +95,7 @@ def main(words: Sequence[str] | None = None) -> int:
         with PageCache(folder) as page_cache:
             page_cache.hold()
             parts = measure(nf.Table.open(name), folder, keys, absent)
-    path = keep(
-        "find_parts", {"files": given.files, "rows_per_file": given.rows, "microseconds": asdict(parts), "bound": parts.bound}, before
-    )
+    path = keep(given.out, {"files": given.files, "rows_per_file": given.rows, "microseconds": asdict(parts), "bound": parts.bound}, before)
     table = Table("part", "microseconds", title="A find by key in a file that was not read before")
     for what, microseconds in {**asdict(parts), "bound: reads, footer and decode": parts.bound}.items():
         table.add_row(what, f"{microseconds:,.0f}")

@@ -1,6 +1,6 @@
 """What hidden rows cost readers: `python -m benchmarks.skips`; the result goes to benchmarks/results/skips.json.
 
-2 M rows of 7 columns in 20 files, 5% of each hidden at random. Spark over the plain files against `to_spark`, and a scan of the version before
+8 M rows of 7 columns in 20 files, 5% of each hidden at random. Spark over the plain files against `to_spark`, and a scan of the version before
 rows were hidden against one after. The two take turns, so that the machine's noise hits both; least and median times are kept.
 """
 
@@ -114,8 +114,8 @@ def show(results: Mapping[str, Mapping[str, Mapping[str, object]]]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rows", type=int, default=8_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="needlefish-skips-") as folder:
         uri = f"{folder}/table"

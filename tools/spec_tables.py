@@ -92,11 +92,18 @@ def absent_means(found: "Field[object]") -> str:
     default = found.default if found.default_factory is MISSING else found.default_factory()
     if is_dataclass(default):
         return "all defaults"
-    return f"`{msgspec.json.encode(default).decode()}`"
+    return _in_json(default)
+
+
+def _in_json(value: object) -> str:
+    return f"`{msgspec.json.encode(value).decode()}`"
 
 
 def rows_in_code(record: type) -> list[Row]:
     hints = typing.get_type_hints(record)
+    if issubclass(record, msgspec.Struct):
+        made = msgspec.structs.fields(record)
+        return [Row(one.name, type_name(hints[one.name]), "required" if one.required else _in_json(one.default)) for one in made]
     return [Row(found.name, type_name(hints[found.name]), absent_means(found)) for found in fields(record)]
 
 
