@@ -76,5 +76,6 @@ def progress() -> Iterator[Callable[[str], None]]:
 def keep(name: str, result: Mapping[str, object], before: Mapping[str, object]) -> Path:
     """Writes benchmarks/results/NAME.json; `before` is `machine()` as it was when measuring began."""
     path = RESULTS / f"{name}.json"
-    path.write_text(json.dumps({"machine": before, **result}, indent=1) + "\n")
+    # A peer's error may name a file of whoever measured.
+    path.write_text(json.dumps({"machine": before, **result}, indent=1).replace(f"{Path.home()}/", "~/") + "\n")
     return path
